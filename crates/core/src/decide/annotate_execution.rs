@@ -1,0 +1,33 @@
+//! AnnotateExecution: labels, hiding, the link to a repeat. No event; allowed at any time.
+
+use super::draft::Draft;
+use super::{Verdict, guard};
+use crate::command::AnnotateExecution;
+use crate::outcome::Outcome;
+use crate::record::Annotation;
+
+pub(super) fn decide(draft: &mut Draft<'_>, command: &AnnotateExecution) -> Verdict {
+    guard::exists(draft.state)?;
+    let mut changed = false;
+    let mut say = |draft: &mut Draft<'_>, annotation| {
+        draft.annotate(annotation);
+        changed = true;
+    };
+    for label in &command.remove_labels {
+        if draft.state.labels.contains(label) {
+            say(draft, Annotation::RemoveLabel(label.clone()));
+        }
+    }
+    for label in &command.add_labels {
+        if !draft.state.labels.contains(label) {
+            say(draft, Annotation::AddLabel(label.clone()));
+        }
+    }
+    if let Some(hidden) = command.hidden.filter(|hidden| *hidden != draft.state.hidden) {
+        say(draft, Annotation::Hidden(hidden));
+    }
+    if let Some(id) = command.retried_by.as_ref().filter(|id| draft.state.retried_by.as_ref() != Some(*id)) {
+        say(draft, Annotation::RetriedBy(id.clone()));
+    }
+    Ok(if changed { Outcome::Accepted } else { Outcome::Unchanged })
+}

@@ -1,0 +1,256 @@
+//! The unit of the log: what one command, or several that came together, wrote about an execution.
+//!
+//! Records are numbered without a gap and chained by fingerprint, so that a changed or missing one is
+//! found. A record may hold no event but a claim, a release or an annotation. How records are stored is
+//! the stores' business.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::event::{Actor, EventEnvelope};
+use crate::ids::{CommandId, Epoch, EventSeq, ExecutionId, Version};
+use crate::json::{self, JsonError, Limits};
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::state::{Claim, Remembered, State};
+use crate::time::Timestamp;
+
+/// The version of the record format.
+pub const FORMAT: u32 = 1;
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The version of the format.
+    pub v: u32,
+    /// Its number, from 1.
+    pub seq: Version,
+    /// The number of its first event (or of the next one, when it has none).
+    pub first_event: EventSeq,
+    /// The fingerprint of the record before it.
+    pub prev_hash: Digest,
+    /// The claim under which it was written.
+    pub epoch: Epoch,
+    /// Who wrote it.
+    pub actor: Actor,
+    /// When.
+    pub at: Timestamp,
+    /// The commands behind it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandRecord>,
+    /// A plan that is fixed from here on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Arc<Plan>>,
+    /// The text of a submitted flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Arc<str>>,
+    /// Who holds the execution from here on; counts before the events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The claim is let go; counts after the events.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub release: bool,
+    /// What is said about the execution.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub annotations: Vec<Annotation>,
+    /// What happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventEnvelope>,
+}
+
+/// A command and what came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRecord {
+    /// The key of a repeatable command.
+    pub id: CommandId,
+    /// The fingerprint of its input.
+    pub digest: Digest,
+    /// Whether a worker asked: its keys are kept only until its next record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worker: bool,
+    /// What its issuer learnt.
+    pub result: Outcome,
+}
+
+/// Something said about an execution that is not part of what happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Annotation {
+    /// A label more.
+    AddLabel(String),
+    /// A label less.
+    RemoveLabel(String),
+    /// Left out of lists, or shown again.
+    Hidden(bool),
+    /// The execution that repeats this one.
+    RetriedBy(ExecutionId),
+}
+
+/// Why a log cannot be folded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// The bytes are not a record.
+    #[error("record {seq} cannot be read: {error}")]
+    Unreadable {
+        /// The number it should have.
+        seq: Version,
+        /// Why.
+        error: JsonError,
+    },
+    /// Written by a newer version.
+    #[error("record {seq} has format {format}, this version reads up to {FORMAT}")]
+    NewerFormat {
+        /// Its number.
+        seq: Version,
+        /// Its format.
+        format: u32,
+    },
+    /// A record is missing, or stands twice.
+    #[error("record {expected} is wanted, {found} was found")]
+    Gap {
+        /// The number that comes next.
+        expected: Version,
+        /// The number that came.
+        found: Version,
+    },
+    /// A record before this one is not the one it was written after.
+    #[error("record {seq} does not follow the record before it: the log was changed")]
+    BrokenChain {
+        /// Its number.
+        seq: Version,
+    },
+    /// An event of another execution.
+    #[error("record {seq} speaks of another execution")]
+    Misplaced {
+        /// Its number.
+        seq: Version,
+    },
+}
+
+impl Record {
+    /// The bytes that are stored.
+    pub fn encode(&self) -> Vec<u8> {
+        // Records hold strings, numbers and lists only, so they always have a JSON form.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Reads stored bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, JsonError> {
+        json::decode(bytes, Limits::RECORD)
+    }
+}
+
+impl State {
+    /// Folds a whole log, given as stored bytes.
+    pub fn from_log<'a>(
+        id: ExecutionId,
+        records: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Self, LogError> {
+        let mut state = Self::absent(id);
+        for bytes in records {
+            state.fold(bytes)?;
+        }
+        Ok(state)
+    }
+
+    /// Folds one more record, given as stored bytes.
+    pub fn fold(&mut self, bytes: &[u8]) -> Result<Record, LogError> {
+        let seq = self.version.next();
+        let record = Record::decode(bytes).map_err(|error| LogError::Unreadable { seq, error })?;
+        self.follow(&record)?;
+        self.last_hash = Digest::of_bytes(bytes);
+        Ok(record)
+    }
+
+    /// Takes a decoded record over, if it is the one that comes next.
+    fn follow(&mut self, record: &Record) -> Result<(), LogError> {
+        let expected = self.version.next();
+        if record.v > FORMAT {
+            return Err(LogError::NewerFormat { seq: expected, format: record.v });
+        }
+        if record.seq != expected || record.first_event != self.events.next() {
+            return Err(LogError::Gap { expected, found: record.seq });
+        }
+        if record.prev_hash != self.last_hash {
+            return Err(LogError::BrokenChain { seq: expected });
+        }
+        if record.events.iter().any(|event| event.execution_id != self.id) {
+            return Err(LogError::Misplaced { seq: expected });
+        }
+        if let Some(workflow) = &record.workflow {
+            self.workflow = Some(workflow.clone());
+        }
+        if let Some(plan) = &record.plan {
+            self.fix_plan(plan.clone());
+        }
+        if let Some(claim) = &record.claim {
+            self.take(claim.clone(), record.at);
+        }
+        for envelope in &record.events {
+            self.apply(&envelope.event, envelope.occurred_at);
+        }
+        if record.release {
+            self.let_go(record.at);
+        }
+        for annotation in &record.annotations {
+            self.annotate(annotation);
+        }
+        self.remember(record);
+        Ok(())
+    }
+
+    /// The bookkeeping that every record brings, live or folded.
+    pub(crate) fn remember(&mut self, record: &Record) {
+        self.version = record.seq;
+        self.updated_at = Some(record.at);
+        if record.commands.iter().any(|command| command.worker) {
+            self.worker_commands.clear();
+        }
+        for command in &record.commands {
+            let remembered = Remembered { digest: command.digest, record: record.seq };
+            if command.worker {
+                self.worker_commands.push((command.id.clone(), remembered));
+            } else {
+                self.commands.insert(command.id.clone(), remembered);
+            }
+        }
+    }
+
+    /// The first plan is the plan.
+    pub(crate) fn fix_plan(&mut self, plan: Arc<Plan>) {
+        if self.plan.is_none() {
+            self.plan = Some(plan);
+            self.open_root();
+        }
+    }
+
+    pub(crate) fn take(&mut self, claim: Claim, at: Timestamp) {
+        if self.claim.as_ref().is_some_and(|held| !held.is_foreign()) {
+            self.lost_claims += 1;
+        }
+        self.epoch = claim.epoch;
+        self.last_worker = Some(claim.worker.clone());
+        self.active_since.get_or_insert(at);
+        self.claim = Some(claim);
+        self.attempts_lost(at);
+    }
+
+    pub(crate) fn let_go(&mut self, at: Timestamp) {
+        self.claim = None;
+        self.attempts_lost(at);
+    }
+
+    pub(crate) fn annotate(&mut self, annotation: &Annotation) {
+        match annotation {
+            Annotation::AddLabel(label) if self.labels.contains(label) => {}
+            Annotation::AddLabel(label) => self.labels.push(label.clone()),
+            Annotation::RemoveLabel(label) => self.labels.retain(|kept| kept != label),
+            Annotation::Hidden(hidden) => self.hidden = *hidden,
+            Annotation::RetriedBy(id) => self.retried_by = Some(id.clone()),
+        }
+    }
+}
