@@ -471,6 +471,25 @@ fn nesting_is_limited_in_every_form() {
 }
 
 #[test]
+fn the_deepest_expressions_need_little_stack() {
+    // Half of what a thread has by default, and several times what is needed when the code is optimised.
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024);
+    let deepest = thread.spawn(|| {
+        let brackets = format!("{}1{}", "(".repeat(64), ")".repeat(64));
+        let mixed = format!("{}1{}", "(0 or 1 and not 2 < 3 + 4 * -".repeat(21), ")".repeat(21));
+        let powers = format!("{}1", "2 ** -".repeat(32));
+        for text in [brackets, mixed, powers] {
+            let result = eval_in(&text, &params());
+            assert!(result.is_ok(), "{text}: {result:?}");
+        }
+        for open in ["{1: [f(x[", "(x := lambda x=", "1 if 1 else ", "(not -", "[x for x in "] {
+            assert!(Expression::parse(&open.repeat(60)).is_err());
+        }
+    });
+    deepest.unwrap().join().unwrap();
+}
+
+#[test]
 fn long_texts_are_refused_and_long_chains_are_not_deep() {
     let text = "(".repeat(1_000_000);
     assert_eq!(*Expression::parse(&text).unwrap_err().kind(), SyntaxKind::TooLong(1_000_000));

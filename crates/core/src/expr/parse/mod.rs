@@ -2,10 +2,11 @@
 //!
 //! The grammar is Python's for expressions, not only the part that flows use, because the original reads all of it
 //! and then names the first node it does not allow. So a parse has three ends: a [`Node`], a [`Refusal`] of
-//! something Python has and flows do not, and an error for what is not Python. Of several
-//! refusals the original names the one nearest to the root of the tree, and of those the leftmost; see [`both`].
-//! Inside what is refused anyway the grammar is a little more generous than Python's.
+//! something Python has and flows do not, and an error for what is not Python. Of several refusals the original names
+//! the one nearest to the root of the tree, and of those the leftmost; see `refusal`. Inside what is refused anyway
+//! the grammar is a little more generous than Python's.
 
+mod refusal;
 mod refused;
 
 use super::error::{SyntaxError, SyntaxKind};
@@ -13,29 +14,12 @@ use super::lex::{self, Positioned, Token};
 use super::limits;
 use super::node::{Arithmetic, Comparison, Logic, Node, Order, Sign};
 use super::value::Value;
+use refusal::{Refusal, all, below, both};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     let tokens = lex::tokens(text)?;
     let mut parser = Parser { tokens, next: 0, depth: 0, end: text.len() };
     parser.whole()?.map(|node| *node).map_err(|refusal| refusal.error)
-}
-
-/// Python, but not for flows.
-#[derive(Debug)]
-struct Refusal {
-    error: SyntaxError,
-    /// How many levels of Python's tree it lies below the node at hand.
-    depth: usize,
-}
-
-impl Refusal {
-    fn new(kind: SyntaxKind, offset: usize) -> Box<Self> {
-        Box::new(Self { error: SyntaxError::new(kind, offset), depth: 0 })
-    }
-
-    fn unsupported(node: &'static str, offset: usize) -> Box<Self> {
-        Self::new(SyntaxKind::Unsupported(node), offset)
-    }
 }
 
 /// Boxed on both sides, because results of the recursive functions fill the stack.
@@ -177,8 +161,8 @@ impl<'a> Parser<'a> {
         while self.eat(word) {
             operands.push(operand(self)?);
         }
-        Ok(below(all(operands))
-            .map(|operands| Box::new(Node::Logic { operator, operands: unboxed(operands) })))
+        Ok(below(all(operands.into_iter().map(unboxed)))
+            .map(|operands| Box::new(Node::Logic { operator, operands })))
     }
 
     fn inversion(&mut self) -> Outcome {
@@ -199,9 +183,9 @@ impl<'a> Parser<'a> {
         if operators.is_empty() {
             return Ok(first);
         }
-        let parts = below(both(both(first, all(operators)), all(operands)));
+        let parts = below(both(both(first, all(operators)), all(operands.into_iter().map(unboxed))));
         Ok(parts.map(|((first, operators), operands)| {
-            let rest = operators.into_iter().zip(unboxed(operands)).collect();
+            let rest = operators.into_iter().zip(operands).collect();
             Box::new(Node::Compare { first, rest })
         }))
     }
@@ -363,35 +347,6 @@ fn join(left: Parsed, grow: bool, operator: Result<Arithmetic, Box<Refusal>>, ri
     })
 }
 
-fn unboxed(nodes: Vec<Box<Node>>) -> Vec<Node> {
-    nodes.into_iter().map(|node| *node).collect()
-}
-
-/// Of two refusals the original finds the one nearer to the root first, and of two at one level the left one: it walks
-/// the tree level by level.
-fn both<L, R>(left: Result<L, Box<Refusal>>, right: Result<R, Box<Refusal>>) -> Result<(L, R), Box<Refusal>> {
-    match (left, right) {
-        (Ok(left), Ok(right)) => Ok((left, right)),
-        (Err(left), Err(right)) => Err(if right.depth < left.depth { right } else { left }),
-        (Err(refusal), Ok(_)) | (Ok(_), Err(refusal)) => Err(refusal),
-    }
-}
-
-fn all<T>(parts: impl IntoIterator<Item = Result<T, Box<Refusal>>>) -> Result<Vec<T>, Box<Refusal>> {
-    let mut all = Ok(Vec::new());
-    for part in parts {
-        all = both(all, part).map(|(mut all, part)| {
-            all.push(part);
-            all
-        });
-    }
-    all
-}
-
-/// The parts of a node, seen from the node.
-fn below<T>(parts: Result<T, Box<Refusal>>) -> Result<T, Box<Refusal>> {
-    parts.map_err(|mut refusal| {
-        refusal.depth += 1;
-        refusal
-    })
+fn unboxed(parsed: Parsed) -> Result<Node, Box<Refusal>> {
+    parsed.map(|node| *node)
 }

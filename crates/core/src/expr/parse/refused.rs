@@ -1,6 +1,7 @@
 //! The syntax of Python that is read only to be refused by its right name.
 
-use super::{Outcome, Parsed, Parser, Refusal};
+use super::refusal::Refusal;
+use super::{Outcome, Parsed, Parser};
 use crate::expr::error::{SyntaxError, SyntaxKind};
 use crate::expr::lex::Token;
 
