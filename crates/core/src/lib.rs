@@ -8,6 +8,7 @@
 
 mod apply;
 pub mod command;
+pub mod cursor;
 pub mod decide;
 pub mod digest;
 pub mod event;
