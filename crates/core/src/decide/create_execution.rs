@@ -35,7 +35,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdic
         extra: Default::default(),
     });
     if command.start {
-        let started_by = Some(draft.issuer.actor());
+        let started_by = Some(draft.issuer.actor().into());
         draft.emit(ExecutionStarted { started_by, extra: Default::default() });
         advance::advance(draft);
     }

@@ -12,7 +12,7 @@ use crate::state::{NodeNumber, Phase};
 
 /// Takes a cancel: everything that has not begun is canceled, what runs is asked to stop.
 pub(super) fn cancel(draft: &mut Draft<'_>, reason: Option<String>) {
-    let requested_by = Some(draft.issuer.actor());
+    let requested_by = Some(draft.issuer.actor().into());
     draft.emit(ExecutionCancelRequested { reason: reason.clone(), requested_by, extra: Default::default() });
     cancel_open(draft, true);
     let running: Vec<NodeNumber> = draft.state.open.running.iter().copied().collect();
@@ -85,7 +85,7 @@ pub(super) fn fail(draft: &mut Draft<'_>, node: Option<&NodeId>, error: ErrorInf
     } else {
         draft.emit(ExecutionFailRequested {
             reason: Some(error.text().to_owned()),
-            requested_by: Some(draft.issuer.actor()),
+            requested_by: Some(draft.issuer.actor().into()),
             failed_node_id: node.cloned(),
             error: Some(error),
             extra: Default::default(),

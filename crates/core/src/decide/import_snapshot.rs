@@ -61,7 +61,7 @@ fn create(draft: &mut Draft<'_>, command: &ImportSnapshot) {
         retry_of: None,
         extra: Default::default(),
     });
-    draft.emit(ExecutionStarted { started_by: Some(draft.issuer.actor()), extra: Default::default() });
+    draft.emit(ExecutionStarted { started_by: Some(draft.issuer.actor().into()), extra: Default::default() });
 }
 
 /// The foreign worker is written down as the holder; its snapshots go on to count until one of ours claims.

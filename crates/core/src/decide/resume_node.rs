@@ -26,7 +26,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
     draft.emit(NodeResumeRequested {
         node_id: id.clone(),
         resume_key: command.resume_key.clone(),
-        requested_by: Some(draft.issuer.actor()),
+        requested_by: Some(draft.issuer.actor().into()),
         extra: Default::default(),
     });
     draft.emit(NodeResumed { node_id: id.clone(), extra: Default::default() });

@@ -10,7 +10,7 @@ pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created => {
-            let started_by = Some(draft.issuer.actor());
+            let started_by = Some(draft.issuer.actor().into());
             draft.emit(ExecutionStarted { started_by, extra: Default::default() });
             advance::advance(draft);
             Ok(Outcome::Accepted)

@@ -38,6 +38,18 @@ pub enum ActorKind {
     External,
 }
 
+impl ActorKind {
+    /// The contract's word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Scheduler => "scheduler",
+            Self::External => "external",
+        }
+    }
+}
+
 impl Actor {
     /// The product itself.
     pub const SYSTEM: Self = Self { kind: ActorKind::System, id: None };

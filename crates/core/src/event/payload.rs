@@ -59,6 +59,25 @@ impl ErrorInfo {
     }
 }
 
+/// Who asked for something. Unlike an actor's, its kind is any word.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Party {
+    /// What kind of party.
+    pub kind: String,
+    /// Which one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub extra: Object,
+}
+
+impl From<Actor> for Party {
+    fn from(actor: Actor) -> Self {
+        Self { kind: actor.kind.as_str().to_owned(), id: actor.id, extra: Object::default() }
+    }
+}
+
 /// Bytes that are too large or too opaque for the log, named by their fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
@@ -165,7 +184,7 @@ payload!(
     ExecutionStarted {
         /// Who started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        started_by: Option<Actor>,
+        started_by: Option<Party>,
     }
 );
 payload!(
@@ -192,7 +211,7 @@ payload!(
         reason: Option<String>,
         /// Who.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Actor>,
+        requested_by: Option<Party>,
     }
 );
 payload!(
@@ -214,7 +233,7 @@ payload!(
         reason: Option<String>,
         /// Who.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Actor>,
+        requested_by: Option<Party>,
         /// Ours: the node whose failure it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failed_node_id: Option<NodeId>,
@@ -313,7 +332,7 @@ payload!(
         resume_key: Option<String>,
         /// Who.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Actor>,
+        requested_by: Option<Party>,
     }
 );
 payload!(

@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::event::{Actor, BlobRef, ErrorInfo, WorkflowRef};
+use crate::event::{BlobRef, ErrorInfo, Party, WorkflowRef};
 use crate::ids::{CommandId, Epoch, EventSeq, ExecutionId, JobId, NodeId, Tag, TenantId, Version, WorkerId};
 use crate::json::{Json, Object};
 use crate::plan::{Block, Kind, Node, Plan, Runner, TaskSpec};
@@ -197,14 +197,14 @@ pub struct Origin {
 }
 
 /// The request that decides how an execution ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CancelRequest {
     /// When.
     pub at: Timestamp,
     /// Why.
     pub reason: Option<String>,
     /// Who.
-    pub by: Option<Actor>,
+    pub by: Option<Party>,
 }
 
 /// What ends an execution badly.

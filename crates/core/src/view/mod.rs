@@ -11,7 +11,7 @@ pub use execution::{ExecutionView, NodeView, WaitingView};
 pub use job::{JobStatus, JobView};
 pub use run::{RunSnapshot, RunStatus, RunSummary, TaskView};
 
-use crate::event::Actor;
+use crate::event::Party;
 use crate::state::{NodeState, NodeStatus, Phase, State};
 
 /// A canceled execution has no node that is still to come, recorded or not.
@@ -29,6 +29,6 @@ fn shown_status(state: &State, node: Option<&NodeState>) -> NodeStatus {
 }
 
 /// `api_key:<id>` for the holder of a key, as the original writes it.
-fn requested_by(actor: Option<&Actor>) -> Option<String> {
-    actor.and_then(|actor| actor.id.clone())
+fn requested_by(party: Option<&Party>) -> Option<String> {
+    party.and_then(|party| party.id.clone())
 }
