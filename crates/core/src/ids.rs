@@ -6,7 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Why a text cannot serve as an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +22,7 @@ pub struct InvalidId {
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $what:literal, $check:expr) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -39,16 +39,27 @@ macro_rules! text_id {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = InvalidId;
-            fn try_from(text: String) -> Result<Self, InvalidId> {
-                Self::new(&text)
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 
-        impl From<$name> for String {
-            fn from(id: $name) -> Self {
-                id.0.as_ref().to_owned()
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("a ", $what))
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::new(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
             }
         }
 

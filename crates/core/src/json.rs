@@ -22,8 +22,8 @@ pub struct Limits {
 impl Limits {
     /// A request body or a job message.
     pub const BODY: Self = Self { bytes: 1 << 20, depth: 64 };
-    /// A record of the log: one body and what was decided about it.
-    pub const RECORD: Self = Self { bytes: 4 << 20, depth: 96 };
+    /// A record of the log: one body and what was decided about it, or a large plan.
+    pub const RECORD: Self = Self { bytes: 16 << 20, depth: 128 };
 }
 
 /// Why a document was refused.
@@ -59,7 +59,9 @@ pub enum JsonError {
 /// Reads a document of a known shape.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<T, JsonError> {
     scan(bytes, limits)?;
-    serde_json::from_slice(bytes).map_err(|error| JsonError::Malformed(error.to_string()))
+    // Checked once as a whole, not string by string.
+    let text = std::str::from_utf8(bytes).map_err(|error| JsonError::Malformed(error.to_string()))?;
+    serde_json::from_str(text).map_err(|error| JsonError::Malformed(error.to_string()))
 }
 
 /// One pass over the raw bytes that allocates nothing: length, depth and integers that would be rounded.
@@ -98,11 +100,10 @@ fn scan(bytes: &[u8], limits: Limits) -> Result<(), JsonError> {
 /// The position behind a string that starts at `start`; an unfinished one ends the document.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
+    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\'))) {
+        match bytes[at + found] {
+            b'"' => return at + found + 1,
+            _ => at += found + 2,
         }
     }
     bytes.len()
@@ -123,10 +124,59 @@ fn holds_exactly(number: &[u8]) -> bool {
     text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok()
 }
 
+/// What a value takes: its size in bytes, roughly, and how deep it is nested.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Bytes of its JSON form, give or take escapes.
+    pub bytes: usize,
+    /// Levels of arrays and objects.
+    pub depth: usize,
+}
+
+impl Weight {
+    /// Weighs a value. It walks with a list of its own, so that no nesting can exhaust the stack.
+    pub fn of(value: &Value) -> Self {
+        let mut weight = Self::default();
+        let mut open = vec![(value, 1)];
+        while let Some((value, depth)) = open.pop() {
+            match value {
+                Value::Null | Value::Bool(_) | Value::Number(_) => weight.bytes += 8,
+                Value::String(text) => weight.bytes += text.len() + 2,
+                Value::Array(items) => {
+                    weight.bytes += items.len() + 2;
+                    weight.depth = weight.depth.max(depth);
+                    open.extend(items.iter().map(|item| (item, depth + 1)));
+                }
+                Value::Object(members) => {
+                    weight.bytes += 2;
+                    weight.depth = weight.depth.max(depth);
+                    for (key, member) in members {
+                        weight.bytes += key.len() + 4;
+                        open.push((member, depth + 1));
+                    }
+                }
+            }
+        }
+        weight
+    }
+
+    /// Whether it may stand in a record.
+    pub const fn fits(self) -> bool {
+        self.bytes <= Limits::BODY.bytes && self.depth <= Limits::BODY.depth
+    }
+}
+
 /// Any JSON value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Json(pub Value);
+
+impl Json {
+    /// A null says the same as nothing, and is written as nothing: the log must read back as it was.
+    pub const fn is_null(&self) -> bool {
+        matches!(self.0, Value::Null)
+    }
+}
 
 /// A JSON object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -154,6 +154,8 @@ pub enum Reason {
     WrongChoice(NodeId),
     /// Progress is a percentage.
     ProgressOutOfRange,
+    /// A value is larger, or nested deeper, than a record may hold.
+    ValueTooLarge,
     /// A claim must be the first command of its record.
     NotFirstInRecord,
     /// A worker of ours has taken it, so foreign snapshots no longer count.
@@ -165,7 +167,7 @@ impl Reason {
     pub const fn kind(&self) -> RejectionKind {
         match self {
             Self::UnknownExecution(_) | Self::UnknownNode(_) => RejectionKind::NotFound,
-            Self::ProgressOutOfRange | Self::OnlyAWorker | Self::PlanMissing | Self::WrongChoice(_) => {
+            Self::ProgressOutOfRange | Self::ValueTooLarge | Self::OnlyAWorker | Self::PlanMissing | Self::WrongChoice(_) => {
                 RejectionKind::Invalid
             }
             Self::ExecutionExists
@@ -219,6 +221,7 @@ impl fmt::Display for Reason {
             Self::TasksRunning => f.write_str("tasks of the claim are still running"),
             Self::WrongChoice(node) => write!(f, "node {node:?} does not ask for this"),
             Self::ProgressOutOfRange => f.write_str("progress is a number from 0 to 100"),
+            Self::ValueTooLarge => f.write_str("a value is over 1 MiB or nested deeper than 64 levels; store it elsewhere and pass a reference"),
             Self::NotFirstInRecord => f.write_str("a claim begins a record of its own"),
             Self::OwnedHere => f.write_str("a worker of ours has taken the execution"),
         }

@@ -161,12 +161,17 @@ impl State {
     pub fn fold(&mut self, bytes: &[u8]) -> Result<Record, LogError> {
         let seq = self.version.next();
         let record = Record::decode(bytes).map_err(|error| LogError::Unreadable { seq, error })?;
-        self.follow(&record)?;
-        self.last_hash = Digest::of_bytes(bytes);
+        self.follow_hashed(&record, Digest::of_bytes(bytes))?;
         Ok(record)
     }
 
-    /// Takes a decoded record over, if it is the one that comes next.
+    /// Takes a decoded record over, given the fingerprint of its stored bytes, if it is the one that comes next.
+    pub fn follow_hashed(&mut self, record: &Record, hash: Digest) -> Result<(), LogError> {
+        self.follow(record)?;
+        self.last_hash = hash;
+        Ok(())
+    }
+
     fn follow(&mut self, record: &Record) -> Result<(), LogError> {
         let expected = self.version.next();
         if record.v > FORMAT {

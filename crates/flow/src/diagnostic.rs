@@ -146,7 +146,8 @@ impl FlowError {
     /// Draws every problem under the line it is about, as a compiler does.
     pub fn render(&self, file_name: &str, source: &str) -> String {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-        let drawn: Vec<String> = self.diagnostics().map(|problem| problem.render(file_name, source)).collect();
+        let drawn: Vec<String> =
+            self.diagnostics().map(|problem| problem.render(file_name, source)).collect();
         drawn.join("\n\n")
     }
 }

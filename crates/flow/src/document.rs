@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, FlowError, Position};
 use crate::extended::{self, Extended};
-use crate::yaml::{self, Bounds, Node, NotJson, Place};
+use crate::yaml::{self, Bounds, Loosened, Node, NotJson, Place};
 
 /// How much of a document is read before it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,13 +124,14 @@ impl TaskEntry {
 /// Checks a flow.yaml; `require_flow` is off only for documents that merely configure tasks.
 pub fn validate(source: &[u8], limits: Limits, require_flow: bool) -> Result<Document, FlowError> {
     let text = decode(source, limits)?;
-    Ok(read(text, limits, require_flow, Dialect::ByVersion)?)
+    Ok(read(text, limits, require_flow, Dialect::ByVersion)?.0)
 }
 
 /// The text of a document that is not too long.
 pub(crate) fn decode(source: &[u8], limits: Limits) -> Result<&str, Diagnostic> {
     if source.len() > limits.max_bytes {
-        let message = format!("the document has {} bytes, at most {} are allowed", source.len(), limits.max_bytes);
+        let message =
+            format!("the document has {} bytes, at most {} are allowed", source.len(), limits.max_bytes);
         return Err(Diagnostic::new("too_large", message));
     }
     std::str::from_utf8(source).map_err(|error| {
@@ -144,10 +145,14 @@ pub(crate) fn read(
     limits: Limits,
     require_flow: bool,
     dialect: Dialect,
-) -> Result<Document, Diagnostic> {
-    let root = yaml::load(text, limits.bounds())?;
+) -> Result<(Document, Loosened), Diagnostic> {
+    let (root, source) = yaml::load(text, limits.bounds())?;
     let Some(entries) = root.as_map() else {
-        return Err(problem("invalid_yaml_root", "a flow.yaml is a mapping with the key 'flow'", root.place.at));
+        return Err(problem(
+            "invalid_yaml_root",
+            "a flow.yaml is a mapping with the key 'flow'",
+            root.place.at,
+        ));
     };
     let top = Section(entries);
     let version = top.get("version").map_or(Some(1), |node| yaml::to_int(&node.value));
@@ -157,7 +162,9 @@ pub(crate) fn read(
     let flow = match top.get("flow") {
         Some(node) if !node.is_null() => Some(read_flow(node, extended)?),
         Some(_) | None if !require_flow => None,
-        Some(node) => return Err(problem("missing_flow", "'flow' is empty; it needs a graph", node.place.at)),
+        Some(node) => {
+            return Err(problem("missing_flow", "'flow' is empty; it needs a graph", node.place.at));
+        }
         None => return Err(problem("missing_flow", "the key 'flow' is missing; it holds the graph", None)),
     };
     let tasks = read_tasks(&top, extended)?;
@@ -174,7 +181,7 @@ pub(crate) fn read(
     if dialect == Dialect::Native {
         syntax = Syntax::Native;
     }
-    Ok(Document { version, graph, syntax, defaults, tasks, pipes, expose_env })
+    Ok((Document { version, graph, syntax, defaults, tasks, pipes, expose_env }, source))
 }
 
 fn check_top_level(top: &Section<'_>, extended: bool, dialect: Dialect) -> Result<(), Diagnostic> {
@@ -183,15 +190,19 @@ fn check_top_level(top: &Section<'_>, extended: bool, dialect: Dialect) -> Resul
         return Err(problem("unsupported_key_flows", long, key.place.at));
     }
     if let Some(key) = top.key("discovery") {
-        let long = "Unsupported config key 'discovery'; the worker's PYOCO_DISCOVERY_MODULES says what is imported";
+        let long =
+            "Unsupported config key 'discovery'; the worker's PYOCO_DISCOVERY_MODULES says what is imported";
         return Err(problem("unsupported_key_discovery", long, key.place.at));
     }
     // The command line of pyoco ignores keys it does not know.
     if dialect == Dialect::Native {
         return Ok(());
     }
-    let allowed: &[&str] =
-        if extended { &["version", "flow", "tasks", "runtime", "pipes"] } else { &["version", "flow", "tasks", "runtime"] };
+    let allowed: &[&str] = if extended {
+        &["version", "flow", "tasks", "runtime", "pipes"]
+    } else {
+        &["version", "flow", "tasks", "runtime"]
+    };
     top.only(allowed, "unknown_top_level_keys")
 }
 
@@ -212,7 +223,11 @@ fn read_flow(node: &Node, extended: bool) -> Result<FlowSection, Diagnostic> {
         Some(graph) => match graph.as_str() {
             Some(text) if !text.trim().is_empty() => Text { text: text.to_owned(), place: graph.place },
             Some(_) | None => {
-                return Err(problem("missing_flow_graph", "'graph' is a text such as 'a >> b'", graph.place.at));
+                return Err(problem(
+                    "missing_flow_graph",
+                    "'graph' is a text such as 'a >> b'",
+                    graph.place.at,
+                ));
             }
         },
         None => return Err(problem("missing_flow_graph", "'flow' has no 'graph'", node.place.at)),
@@ -233,7 +248,11 @@ fn read_tasks(top: &Section<'_>, extended: bool) -> Result<IndexMap<String, Task
     let mut tasks = IndexMap::new();
     let Some(node) = top.truthy("tasks") else { return Ok(tasks) };
     let Some(entries) = node.as_map() else {
-        return Err(problem("invalid_tasks", "'tasks' is a mapping from task names to their configuration", node.place.at));
+        return Err(problem(
+            "invalid_tasks",
+            "'tasks' is a mapping from task names to their configuration",
+            node.place.at,
+        ));
     };
     tasks.reserve(entries.len());
     for (key, config) in entries {
@@ -253,7 +272,8 @@ fn read_task(name: &str, at: Position, config: &Node, is_extended: bool) -> Resu
         return Err(problem(format!("invalid_task_config: {name}"), text, at));
     };
     let task = Section(entries);
-    let allowed: &[&str] = if is_extended { &extended::TASK_KEYS } else { &["callable", "inputs", "outputs"] };
+    let allowed: &[&str] =
+        if is_extended { &extended::TASK_KEYS } else { &["callable", "inputs", "outputs"] };
     task.only(allowed, &format!("unknown_task_keys: {name}"))?;
     let callable = match task.get("callable").filter(|node| !node.is_null()) {
         None => None,
@@ -280,14 +300,19 @@ fn read_task(name: &str, at: Position, config: &Node, is_extended: bool) -> Resu
             problem(format!("invalid_task_outputs: {name}"), text, node.place.at)
         })?,
     };
-    let extended = if is_extended { Extended::read(name, &task, callable.is_some(), at)? } else { Extended::default() };
+    let extended =
+        if is_extended { Extended::read(name, &task, callable.is_some(), at)? } else { Extended::default() };
     Ok(TaskEntry { callable, inputs, outputs, extended, at })
 }
 
 fn read_runtime(top: &Section<'_>, empty_is_given: bool) -> Result<Option<Vec<String>>, Diagnostic> {
     let Some(node) = top.truthy("runtime") else { return Ok(None) };
     let Some(entries) = node.as_map() else {
-        return Err(problem("invalid_runtime", "'runtime' is a mapping with the key 'expose_env'", node.place.at));
+        return Err(problem(
+            "invalid_runtime",
+            "'runtime' is a mapping with the key 'expose_env'",
+            node.place.at,
+        ));
     };
     let runtime = Section(entries);
     runtime.only(&["expose_env"], "unknown_runtime_keys")?;

@@ -13,8 +13,17 @@ use crate::yaml::{self, Node, Value};
 
 /// Every key of a task in version 2.
 pub(crate) const TASK_KEYS: [&str; 11] = [
-    "callable", "inputs", "outputs", "command", "wait", "use", "retries", "retry_delay_sec", "timeout_sec",
-    "fail_policy", "join",
+    "callable",
+    "inputs",
+    "outputs",
+    "command",
+    "wait",
+    "use",
+    "retries",
+    "retry_delay_sec",
+    "timeout_sec",
+    "fail_policy",
+    "join",
 ];
 
 /// Most retries of a task.
@@ -41,7 +50,12 @@ pub(crate) struct Wait {
 }
 
 impl Extended {
-    pub(crate) fn read(name: &str, task: &Section<'_>, has_callable: bool, at: Position) -> Result<Self, Diagnostic> {
+    pub(crate) fn read(
+        name: &str,
+        task: &Section<'_>,
+        has_callable: bool,
+        at: Position,
+    ) -> Result<Self, Diagnostic> {
         let read = Reader { name, task };
         let this = Self {
             command: read.command()?,
@@ -66,7 +80,8 @@ impl Extended {
         ];
         let mut given = given.into_iter().filter(|(_, present)| *present).map(|(key, _)| key);
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
-            let message = format!("Invalid config: tasks.{name} cannot define both '{first}' and '{second}'.");
+            let message =
+                format!("Invalid config: tasks.{name} cannot define both '{first}' and '{second}'.");
             return Err(Diagnostic::new(format!("invalid_task_config: {name}"), message)
                 .at(at)
                 .with_help("a task is run in one way: keep one of the two"));
@@ -105,7 +120,11 @@ impl<'a> Reader<'a> {
         let wrong = || self.wrong("wait", "a mapping {key: text, prompt: anything}", node);
         let section = Section::new(node.as_map().ok_or_else(wrong)?);
         section.only(&["key", "prompt"], &format!("unknown_wait_keys: {}", self.name))?;
-        let key = section.get("key").and_then(Node::as_str).filter(|key| !key.trim().is_empty()).ok_or_else(wrong)?;
+        let key = section
+            .get("key")
+            .and_then(Node::as_str)
+            .filter(|key| !key.trim().is_empty())
+            .ok_or_else(wrong)?;
         let prompt = match section.get("prompt").filter(|node| !node.is_null()) {
             None => None,
             Some(node) => match yaml::to_json(node, "wait.prompt") {
@@ -129,10 +148,12 @@ impl<'a> Reader<'a> {
 
     fn retries(&self) -> Result<Option<u32>, Diagnostic> {
         let Some(node) = self.get("retries") else { return Ok(None) };
-        match node.value {
-            Value::Int(count) if (0..=MAX_RETRIES).contains(&count) => Ok(u32::try_from(count).ok()),
-            _ => Err(self.wrong("retries", "a whole number from 0 to 100", node)),
+        if let Value::Int(count) = node.value
+            && (0..=MAX_RETRIES).contains(&count)
+        {
+            return Ok(u32::try_from(count).ok());
         }
+        Err(self.wrong("retries", "a whole number from 0 to 100", node))
     }
 
     fn seconds(&self, key: &str, least: f64, wanted: &str) -> Result<Option<Millis>, Diagnostic> {
@@ -174,7 +195,8 @@ impl<'a> Reader<'a> {
             ("ALL_DONE", None) => Ok(Some(JoinPolicy::AllDone)),
             ("CUSTOM", Some(when)) => {
                 let text = when.as_str().ok_or_else(wrong)?;
-                let expression = Expression::parse(text).map_err(|error| self.wrong("join", &error.to_string(), when))?;
+                let expression =
+                    Expression::parse(text).map_err(|error| self.wrong("join", &error.to_string(), when))?;
                 Ok(Some(JoinPolicy::Custom(expression)))
             }
             _ => Err(wrong()),
@@ -200,9 +222,8 @@ pub(crate) fn check_uses(tasks: &IndexMap<String, TaskEntry>) -> Result<(), Diag
         let mut way = Vec::new();
         let mut current = start;
         while let Some((name, entry)) = tasks.get_index(current).filter(|_| seen[current] != 2) {
-            let refuse = |message: String| {
-                Diagnostic::new(format!("invalid_task_use: {name}"), message).at(entry.at)
-            };
+            let refuse =
+                |message: String| Diagnostic::new(format!("invalid_task_use: {name}"), message).at(entry.at);
             if seen[current] == 1 {
                 return Err(refuse(format!("Task '{name}' uses itself, directly or through others.")));
             }

@@ -13,11 +13,9 @@ pub(crate) fn read(inputs: &Map<String, Value>) -> IndexMap<String, Input> {
 }
 
 fn read_one(value: &Value) -> Input {
-    match value {
-        Value::String(text) if text.starts_with('$') => {
-            selector(text).unwrap_or_else(|reason| invalid(text, reason))
-        }
-        other => Input::Lit(Json(other.clone())),
+    match value.as_str() {
+        Some(text) if text.starts_with('$') => selector(text).unwrap_or_else(|reason| invalid(text, reason)),
+        Some(_) | None => Input::Lit(Json(value.clone())),
     }
 }
 

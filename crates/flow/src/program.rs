@@ -2,7 +2,7 @@
 //!
 //! Names are numbers here; whether they are tasks is decided when a plan is compiled.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use pyoco_core::expr::Expression;
@@ -36,8 +36,8 @@ pub(crate) struct Program {
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Task(NameId),
-    Control(Rc<Control>),
-    Parallel(Rc<Parallel>),
+    Control(Arc<Control>),
+    Parallel(Arc<Parallel>),
 }
 
 /// Sequences side by side.

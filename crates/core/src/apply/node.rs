@@ -81,7 +81,8 @@ impl State {
         if self.is_control(number) {
             self.open.asking.insert(number);
         } else {
-            self.open.ready.insert(number);
+            let is_workers = self.is_workers(number);
+            self.open.add_ready(number, None, is_workers);
         }
         self.with_record(number, |record| {
             record.status = NodeStatus::Ready;
@@ -110,10 +111,10 @@ impl State {
         node.epoch = epoch;
         node.started_at.get_or_insert(at);
         node.attempt_started_at = Some(at);
-        node.retry_at = None;
+        let retry_at = node.retry_at.take();
         node.error = None;
         node.worker.clone_from(&payload.worker_id);
-        self.open.ready.remove(&number);
+        self.open.remove_ready(number, retry_at);
         if self.is_control(number) {
             self.open.asking.remove(&number);
             self.begin_control(number, payload.choice.as_ref());
@@ -165,7 +166,8 @@ impl State {
         let waiting = Waiting { since: at, key: payload.wait_key.clone(), prompt: payload.prompt.clone() };
         node.started_at.get_or_insert(at);
         node.waiting = Some(waiting.clone());
-        self.open.ready.remove(&number);
+        let retry_at = node.retry_at.take();
+        self.open.remove_ready(number, retry_at);
         self.open.running.remove(&number);
         self.open.waiting.insert(number);
         self.active_since.get_or_insert(at);
@@ -238,7 +240,7 @@ impl State {
             node.retry_at = Some(retry_at);
             self.open.running.remove(&number);
             self.open.waiting.remove(&number);
-            self.open.ready.insert(number);
+            self.open.add_ready(number, Some(retry_at), false);
         }
         if let Some(changes) = &payload.changes {
             self.context.merge(changes);
@@ -265,7 +267,10 @@ impl State {
             node.error = error.cloned();
         }
         if let (Some(error), false) = (error, inherited) {
-            self.last_error = Some(error.text().to_owned());
+            // The failure that ends the execution is the one that is shown, not those that come after it.
+            if self.failure.is_none() {
+                self.last_error = Some(error.text().to_owned());
+            }
             self.with_record(number, |record| {
                 record.error.get_or_insert_with(|| error.clone());
             });
@@ -297,9 +302,9 @@ impl State {
         };
         node.ended_at = Some(at);
         node.waiting = None;
-        node.retry_at = None;
+        let retry_at = node.retry_at.take();
         let (place, status, inherited) = (node.place, node.status, node.inherited);
-        self.open.ready.remove(&number);
+        self.open.remove_ready(number, retry_at);
         self.open.running.remove(&number);
         self.open.waiting.remove(&number);
         self.open.asking.remove(&number);
@@ -330,7 +335,7 @@ impl State {
             node.worker = None;
             node.attempt_started_at = None;
             self.open.running.remove(&number);
-            self.open.ready.insert(number);
+            self.open.add_ready(number, None, true);
             self.with_record(number, |record| end_attempt(record, AttemptEnd::Lost(at)));
         }
     }

@@ -20,6 +20,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Verdict {
     if !fits(draft, number, &command.choice) {
         return Err(Reason::WrongChoice(id.clone()));
     }
+    if let Choice::Items(items) = &command.choice {
+        guard::fits(items.iter().map(|item| &item.0))?;
+    }
     if let Some(error) = exhausted(draft, number, &command.choice) {
         fail(draft, id, error);
         advance::advance(draft);

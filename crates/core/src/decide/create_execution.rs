@@ -1,7 +1,7 @@
 //! CreateExecution: an execution comes into being, once.
 
 use super::draft::Draft;
-use super::{Verdict, advance};
+use super::{Verdict, advance, guard};
 use crate::command::CreateExecution;
 use crate::event::{ExecutionCreated, ExecutionStarted, WorkflowRef};
 use crate::outcome::{Outcome, Reason};
@@ -13,6 +13,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdic
         Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => return Err(Reason::ExecutionExists),
         Phase::Completed | Phase::Failed | Phase::Canceled => return Err(Reason::ExecutionExists),
     }
+    guard::fits_object(Some(&command.input))?;
     if let Some(plan) = &command.plan {
         draft.fix_plan(plan);
     }

@@ -14,6 +14,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Verdict 
             return Err(Reason::Ended(draft.state.phase.status()));
         }
     }
+    guard::fits_error(Some(&command.error))?;
     // Before its first claim any worker may find that it cannot be run; after that only its owner.
     if draft.state.claim.is_some() {
         guard::not_fenced(draft)?;

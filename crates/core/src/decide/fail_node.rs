@@ -24,6 +24,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailNode) -> Verdict {
         NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
     }
     guard::same_attempt(node.attempt, command.attempt)?;
+    guard::fits_call(command.inputs.as_deref(), command.changes.as_deref())?;
+    guard::fits_error(command.error.as_ref())?;
     let error = command.error.clone().unwrap_or_else(|| ErrorInfo::new("FAILED", "failed without a message"));
     fail_attempt(draft, id, error, command.inputs.clone(), command.changes.clone());
     advance::advance(draft);

@@ -5,7 +5,7 @@ use super::{Verdict, advance, fail_node, guard};
 use crate::event::ErrorInfo;
 use crate::ids::NodeId;
 use crate::outcome::{Effect, Outcome, Reason};
-use crate::plan::TaskSpec;
+use crate::plan::{FailPolicy, TaskSpec};
 use crate::state::Phase;
 
 pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
@@ -48,6 +48,11 @@ impl TaskSpec {
     /// The error of an attempt that took longer than it may.
     pub fn timed_out(&self) -> ErrorInfo {
         let limit = self.policy.timeout.unwrap_or_default().as_seconds();
-        ErrorInfo::new("TIMEOUT", format!("Task '{}' exceeded timeout of {limit}s", self.name))
+        // The original names the task only where its timeout ends the run.
+        let who = match self.policy.fail {
+            FailPolicy::Stop => format!("Task '{}'", self.name),
+            FailPolicy::Isolate => "Task".to_owned(),
+        };
+        ErrorInfo::new("TIMEOUT", format!("{who} exceeded timeout of {limit}s"))
     }
 }

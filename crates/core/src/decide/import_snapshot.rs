@@ -1,7 +1,7 @@
 //! ImportSnapshot: what another implementation wrote about an execution becomes events of ours.
 
 use super::draft::Draft;
-use super::{Verdict, ending};
+use super::{Verdict, ending, guard};
 use crate::command::{ForeignStatus, ImportSnapshot};
 use crate::event::{ErrorInfo, ExecutionCompleted, ExecutionCreated, ExecutionStarted};
 use crate::ids::WorkerId;
@@ -13,6 +13,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Verdict
     if draft.state.claim.as_ref().is_some_and(|claim| !claim.is_foreign()) || draft.state.epoch.0 > 0 {
         return Err(Reason::OwnedHere);
     }
+    guard::fits_object(Some(&command.input))?;
     let before = draft.written();
     match draft.state.phase {
         Phase::Absent => create(draft, command),

@@ -18,10 +18,11 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &PutNodeWaiting) -> Verdict
         NodeStatus::Ready | NodeStatus::Waiting => return Err(guard::node_is(id, node)),
         NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
     }
+    guard::fits(command.prompt.iter().map(|prompt| &prompt.0))?;
     draft.emit(NodeWaiting {
         node_id: id.clone(),
         wait_key: command.wait_key.clone(),
-        prompt: command.prompt.clone(),
+        prompt: command.prompt.clone().filter(|prompt| !prompt.is_null()),
         extra: Default::default(),
     });
     Ok(Outcome::Accepted)

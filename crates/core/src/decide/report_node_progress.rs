@@ -21,6 +21,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReportNodeProgress) -> Ver
             return Err(guard::node_is(&command.node_id, node));
         }
     }
+    guard::fits_object(command.metrics.as_ref())?;
     draft.emit(NodeProgressReported {
         node_id: command.node_id.clone(),
         progress: command.progress,

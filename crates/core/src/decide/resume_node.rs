@@ -23,6 +23,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
         return Err(Reason::WrongResumeKey);
     }
     let is_wait_node = is_wait_node(draft.state, node);
+    guard::fits(command.output.iter().map(|output| &output.0))?;
     draft.emit(NodeResumeRequested {
         node_id: id.clone(),
         resume_key: command.resume_key.clone(),
@@ -33,7 +34,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
     if is_wait_node {
         draft.emit(NodeSucceeded {
             node_id: id.clone(),
-            output: command.output.clone(),
+            output: command.output.clone().filter(|output| !output.is_null()),
             output_ref: None,
             inputs: None,
             changes: None,

@@ -19,6 +19,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Verdict {
         NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
     }
     guard::same_attempt(node.attempt, command.attempt)?;
+    guard::fits(command.output.iter().map(|output| &output.0))?;
+    guard::fits_call(command.inputs.as_deref(), command.changes.as_deref())?;
     // Opaque bytes are opened by task processes, so only a worker may point at some.
     let output_ref = match draft.issuer {
         Issuer::Worker { .. } => command.output_ref.clone(),
@@ -29,7 +31,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Verdict {
     };
     draft.emit(NodeSucceeded {
         node_id: id.clone(),
-        output: command.output.clone(),
+        output: command.output.clone().filter(|output| !output.is_null()),
         output_ref,
         inputs: command.inputs.clone(),
         changes: command.changes.clone(),

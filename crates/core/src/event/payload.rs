@@ -1,9 +1,13 @@
 //! What each event says. Optional fields of the contract are optional here; fields beyond the contract are
 //! marked as ours and optional too; whatever else stands in a payload is kept in `extra`.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Actor;
 use crate::digest::Digest;
@@ -11,18 +15,103 @@ use crate::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, WorkerId};
 use crate::json::{Json, Object};
 use crate::time::Timestamp;
 
+/// Defines a payload: its fields under the contract's names, and room for fields that this version does not
+/// know. Written out instead of derived because flattened structs are read through a buffer, and every fold of
+/// a log reads thousands of these.
 macro_rules! payload {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$field_doc:meta])* $field:ident : $type:ty = $need:ident $wire:literal),* $(,)?
+    }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(rename_all = "camelCase")]
+        #[derive(Debug, Clone, PartialEq)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*
             /// Fields that this version does not know.
-            #[serde(flatten)]
             pub extra: Object,
         }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                $(payload!(@write map, self.$field, $need $wire);)*
+                for (key, value) in &self.extra.0 {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Fields;
+                impl<'de> Visitor<'de> for Fields {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!("the payload of ", stringify!($name)))
+                    }
+
+                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        $(let mut $field: Option<$type> = None;)*
+                        let mut extra = Object::default();
+                        while let Some(Key(key)) = map.next_key()? {
+                            match &*key {
+                                $($wire => match $field.replace(map.next_value()?) {
+                                    None => {}
+                                    Some(_) => return Err(A::Error::duplicate_field($wire)),
+                                },)*
+                                _ => {
+                                    let Json(value) = map.next_value()?;
+                                    if extra.0.insert(key.into_owned(), value).is_some() {
+                                        return Err(A::Error::custom("duplicate field"));
+                                    }
+                                }
+                            }
+                        }
+                        Ok($name { $($field: payload!(@read $field, $need $wire),)* extra })
+                    }
+                }
+                deserializer.deserialize_map(Fields)
+            }
+        }
     };
+    (@write $map:ident, $value:expr, required $wire:literal) => { $map.serialize_entry($wire, &$value)? };
+    (@write $map:ident, $value:expr, optional $wire:literal) => {
+        if !is_absent(&$value) {
+            $map.serialize_entry($wire, &$value)?;
+        }
+    };
+    (@read $field:ident, required $wire:literal) => { $field.ok_or_else(|| A::Error::missing_field($wire))? };
+    (@read $field:ident, optional $wire:literal) => { $field.unwrap_or_default() };
+}
+
+fn is_absent<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A member's name, borrowed from the input where it stands there as it is.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member's name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
 }
 
 /// Something that failed, as the contract describes it. A Python traceback stands in `detail.traceback`.
@@ -152,312 +241,265 @@ payload!(
     /// An execution exists.
     ExecutionCreated {
         /// Which graph (flow) it runs.
-        graph_id: String,
+        graph_id: String = required "graphId",
         /// Its parameters.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<Object>,
+        input: Option<Object> = optional "input",
         /// Ours: which workers may run it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tag: Option<Tag>,
+        tag: Option<Tag> = optional "tag",
         /// Ours: free labels.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        labels: Vec<String>,
+        labels: Vec<String> = optional "labels",
         /// Ours: whose it is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tenant_id: Option<TenantId>,
+        tenant_id: Option<TenantId> = optional "tenantId",
         /// Ours: the key it was submitted with.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        api_key_id: Option<String>,
+        api_key_id: Option<String> = optional "apiKeyId",
         /// Ours: the submitted text.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        workflow: Option<WorkflowRef>,
+        workflow: Option<WorkflowRef> = optional "workflow",
         /// Ours: the pinned version of a registered graph.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        graph_version: Option<u64>,
+        graph_version: Option<u64> = optional "graphVersion",
         /// Ours: the execution this one repeats.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_of: Option<ExecutionId>,
+        retry_of: Option<ExecutionId> = optional "retryOf",
     }
 );
 payload!(
     /// It may run.
     ExecutionStarted {
         /// Who started it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        started_by: Option<Party>,
+        started_by: Option<Party> = optional "startedBy",
     }
 );
 payload!(
     /// It reached its end.
     ExecutionCompleted {
         /// What it produced.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        result: Option<Json>,
+        result: Option<Json> = optional "result",
     }
 );
 payload!(
     /// It was put away.
     ExecutionArchived {
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
     }
 );
 payload!(
     /// Somebody wants it to stop: from here on only CANCELED can end it.
     ExecutionCancelRequested {
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
         /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Party>,
+        requested_by: Option<Party> = optional "requestedBy",
     }
 );
 payload!(
     /// It was canceled, for ever.
     ExecutionCanceled {
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
         /// When.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        canceled_at: Option<Timestamp>,
+        canceled_at: Option<Timestamp> = optional "canceledAt",
     }
 );
 payload!(
     /// It is going to fail; what already runs may finish.
     ExecutionFailRequested {
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
         /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Party>,
+        requested_by: Option<Party> = optional "requestedBy",
         /// Ours: the node whose failure it is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failed_node_id: Option<NodeId>,
+        failed_node_id: Option<NodeId> = optional "failedNodeId",
         /// Ours: what failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorInfo>,
+        error: Option<ErrorInfo> = optional "error",
     }
 );
 payload!(
     /// It failed, for ever.
     ExecutionFailed {
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
         /// The node whose failure it is.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failed_node_id: Option<NodeId>,
+        failed_node_id: Option<NodeId> = optional "failedNodeId",
         /// What failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorInfo>,
+        error: Option<ErrorInfo> = optional "error",
     }
 );
 payload!(
     /// A node was reached for the first time.
     NodeCreated {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// Its kind: Task, Wait, Fork, Join, Start, Success, Failed, Canceled, Repeat, ForEach, Until, Switch.
-        node_type: String,
+        node_type: String = required "nodeType",
         /// Where it comes from: its task, and the round of the loop it stands in.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        meta: Option<Object>,
+        meta: Option<Object> = optional "meta",
     }
 );
 payload!(
     /// A node may start.
     NodeReady {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
     }
 );
 payload!(
     /// An attempt began.
     NodeStarted {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// Which attempt, from 1.
-        attempt: Attempt,
+        attempt: Attempt = required "attempt",
         /// Who runs it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        worker_id: Option<WorkerId>,
+        worker_id: Option<WorkerId> = optional "workerId",
         /// Ours: what a loop or switch decided.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        choice: Option<Choice>,
+        choice: Option<Choice> = optional "choice",
     }
 );
 payload!(
     /// An attempt says how far it is.
     NodeProgressReported {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// In percent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        progress: Option<f64>,
+        progress: Option<f64> = optional "progress",
         /// For people.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message: Option<String>,
+        message: Option<String> = optional "message",
         /// For machines.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        metrics: Option<Object>,
+        metrics: Option<Object> = optional "metrics",
         /// Ours: what an until decided after a round.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        choice: Option<Choice>,
+        choice: Option<Choice> = optional "choice",
     }
 );
 payload!(
     /// A node waits for somebody.
     NodeWaiting {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What a resume must name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        wait_key: Option<String>,
+        wait_key: Option<String> = optional "waitKey",
         /// A hint for the person; not interpreted.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        prompt: Option<Json>,
+        prompt: Option<Json> = optional "prompt",
     }
 );
 payload!(
     /// Somebody answered.
     NodeResumeRequested {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What was named.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        resume_key: Option<String>,
+        resume_key: Option<String> = optional "resumeKey",
         /// Who.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        requested_by: Option<Party>,
+        requested_by: Option<Party> = optional "requestedBy",
     }
 );
 payload!(
     /// The wait is over.
     NodeResumed {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
     }
 );
 payload!(
     /// A node ended well.
     NodeSucceeded {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What it produced; for a pickled value its `repr`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<Arc<Json>>,
+        output: Option<Arc<Json>> = optional "output",
         /// Ours: the value itself where it stands outside the log. Only a worker sets it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output_ref: Option<BlobRef>,
+        output_ref: Option<BlobRef> = optional "outputRef",
         /// Ours: the arguments of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        inputs: Option<Arc<Object>>,
+        inputs: Option<Arc<Object>> = optional "inputs",
         /// Ours: what it changed in the context.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        changes: Option<Box<Changes>>,
+        changes: Option<Box<Changes>> = optional "changes",
     }
 );
 payload!(
     /// An attempt failed; whether the node did is said by NODE_FAILED.
     NodeFailReported {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorInfo>,
+        error: Option<ErrorInfo> = optional "error",
         /// Ours: the arguments of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        inputs: Option<Arc<Object>>,
+        inputs: Option<Arc<Object>> = optional "inputs",
         /// Ours: what it changed in the context.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        changes: Option<Box<Changes>>,
+        changes: Option<Box<Changes>> = optional "changes",
         /// Ours: when the next attempt may start; absent when there is none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry_at: Option<Timestamp>,
+        retry_at: Option<Timestamp> = optional "retryAt",
     }
 );
 payload!(
     /// A node failed for good.
     NodeFailed {
         /// Which (the seed's payload forgot it).
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What failed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<ErrorInfo>,
+        error: Option<ErrorInfo> = optional "error",
         /// Ours: it never ran, a node before it failed.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        inherited: bool,
+        inherited: bool = optional "inherited",
     }
 );
 payload!(
     /// Somebody wants one node to stop.
     NodeCancelRequested {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
     }
 );
 payload!(
     /// A node was canceled for good.
     NodeCanceled {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
     }
 );
 payload!(
     /// A running attempt was asked to stop; the asking is the fact, whether or not it helps.
     NodeInterruptRequested {
         /// Which.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// Who runs it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        worker_id: Option<WorkerId>,
+        worker_id: Option<WorkerId> = optional "workerId",
         /// Why.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
+        reason: Option<String> = optional "reason",
     }
 );
 payload!(
     /// Branches became active.
     ForkOpened {
         /// The fork.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// The first node of each branch.
-        branch_ids: Vec<NodeId>,
+        branch_ids: Vec<NodeId> = required "branchIds",
     }
 );
 payload!(
     /// How a join stands.
     JoinGateUpdated {
         /// The join.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
         /// What it waits for.
-        expected_branches: Vec<NodeId>,
+        expected_branches: Vec<NodeId> = required "expectedBranches",
         /// What succeeded.
-        completed_branches: Vec<NodeId>,
+        completed_branches: Vec<NodeId> = required "completedBranches",
         /// What failed.
-        failed_branches: Vec<NodeId>,
+        failed_branches: Vec<NodeId> = required "failedBranches",
         /// What was canceled.
-        canceled_branches: Vec<NodeId>,
+        canceled_branches: Vec<NodeId> = required "canceledBranches",
         /// By which rule it passes.
-        policy: String,
+        policy: String = required "policy",
         /// Whether it passes now.
-        is_passable: bool,
+        is_passable: bool = required "isPassable",
     }
 );
 payload!(
     /// A join let go on what stands behind it.
     JoinPassed {
         /// The join.
-        node_id: NodeId,
+        node_id: NodeId = required "nodeId",
     }
 );

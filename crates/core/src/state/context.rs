@@ -14,7 +14,7 @@ pub struct Context {
     results: Value,
     scratch: Value,
     artifacts: Value,
-    /// Values that stand outside the log, as `root.key`. What the mapping shows for them is a stand-in.
+    /// Values that stand outside the log, by dotted path. What the mapping shows for them is a stand-in.
     pub refs: IndexMap<String, BlobRef>,
 }
 
@@ -88,11 +88,17 @@ impl Context {
         if let Some(members) = self.members(root) {
             members.insert(key.to_owned(), value.clone());
         }
-        let name = format!("{}.{key}", root.name());
-        match reference {
-            Some(reference) => drop(self.refs.insert(name, reference.clone())),
-            None if self.refs.is_empty() => {}
-            None => drop(self.refs.shift_remove(&name)),
+        self.refer(format!("{}.{key}", root.name()), reference);
+    }
+
+    /// Notes where the value of a path stands; whatever stood there or below is gone.
+    fn refer(&mut self, path: String, reference: Option<&BlobRef>) {
+        if !self.refs.is_empty() {
+            let below = format!("{path}.");
+            self.refs.retain(|known, _| *known != path && !known.starts_with(&below));
+        }
+        if let Some(reference) = reference {
+            self.refs.insert(path, reference.clone());
         }
     }
 
@@ -112,6 +118,7 @@ impl Context {
         for (root, key) in &changes.removed {
             if let Some(members) = Root::named(root).and_then(|root| self.members(root)) {
                 members.shift_remove(key);
+                self.refer(format!("{root}.{key}"), None);
             }
         }
     }
@@ -126,7 +133,8 @@ impl Context {
         }
     }
 
-    /// Writes along a dotted path. Mappings on the way are made; anything else on the way drops the write.
+    /// Writes along a dotted path. Mappings on the way are made; anything else on the way drops the write, and so
+    /// does a value that stands outside the log: whoever can open it reports the change itself.
     fn store_at(&mut self, path: &str, value: &Value, reference: Option<&BlobRef>) {
         let mut segments: Vec<&str> = path.split('.').collect();
         let root = match Root::named(segments.remove(0)) {
@@ -137,6 +145,13 @@ impl Context {
         if segments.is_empty() {
             return self.put(root, last, value, reference);
         }
+        let mut way = root.name().to_owned();
+        for segment in &segments {
+            way = format!("{way}.{segment}");
+            if self.refs.contains_key(&way) {
+                return;
+            }
+        }
         let Some(mut members) = self.members(root) else { return };
         for segment in segments {
             let inner = members.entry(segment).or_insert_with(|| Value::Object(Map::new()));
@@ -146,6 +161,7 @@ impl Context {
             }
         }
         members.insert(last.to_owned(), value.clone());
+        self.refer(format!("{way}.{last}"), reference);
     }
 }
 
@@ -179,6 +195,20 @@ mod tests {
         let context = stored(&["scratch", "scratch.", "artifacts.x", "", "elsewhere.y"]);
         assert_eq!(context.root(Root::Scratch), &json!({"scratch": 7, "": 7}));
         assert_eq!(context.root(Root::Artifacts), &json!({}));
+    }
+
+    #[test]
+    fn a_value_outside_the_log_is_referred_to_by_its_path_until_it_is_replaced() {
+        let digest = crate::digest::Digest::of_bytes(b"x");
+        let reference = BlobRef { digest, size: 1, encoding: crate::event::Encoding::Pickle };
+        let mut context = Context::default();
+        let output = Output { value: Some(Arc::new(Json(json!("{1}")))), reference: Some(reference.clone()) };
+        context.store("t", &["scratch.d.k".to_owned()], &output);
+        assert_eq!(context.refs.keys().collect::<Vec<_>>(), ["results.t", "scratch.d.k"]);
+        context.merge(&Changes { removed: vec![("scratch".to_owned(), "d".to_owned())], ..Changes::default() });
+        assert_eq!(context.refs.keys().collect::<Vec<_>>(), ["results.t"]);
+        context.store("t", &["results.t.deeper".to_owned()], &output);
+        assert_eq!(context.root(Root::Results), &json!({"t": "{1}"}), "nobody writes into what only a task can open");
     }
 
     #[test]

@@ -264,6 +264,10 @@ pub enum Todo {
 pub struct OpenNodes {
     /// Tasks that may start.
     pub ready: BTreeSet<NodeNumber>,
+    /// Those of them that a worker runs, without a pause before a retry.
+    pub for_workers: BTreeSet<NodeNumber>,
+    /// Those of them that rest before a retry, by the end of the pause.
+    pub resting: BTreeSet<(Timestamp, NodeNumber)>,
     /// Tasks that run.
     pub running: BTreeSet<NodeNumber>,
     /// Nodes that wait for somebody.
@@ -273,6 +277,24 @@ pub struct OpenNodes {
 }
 
 impl OpenNodes {
+    pub(crate) fn add_ready(&mut self, number: NodeNumber, retry_at: Option<Timestamp>, is_workers: bool) {
+        self.ready.insert(number);
+        match retry_at {
+            Some(at) => drop(self.resting.insert((at, number))),
+            None if is_workers => drop(self.for_workers.insert(number)),
+            None => {}
+        }
+    }
+
+    pub(crate) fn remove_ready(&mut self, number: NodeNumber, retry_at: Option<Timestamp>) {
+        if self.ready.remove(&number) {
+            self.for_workers.remove(&number);
+            if let Some(at) = retry_at {
+                self.resting.remove(&(at, number));
+            }
+        }
+    }
+
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.running.is_empty() && self.waiting.is_empty() && self.asking.is_empty()
@@ -385,7 +407,8 @@ impl State {
             Phase::Started => {
                 self.plan.is_none()
                     || !self.open.asking.is_empty()
-                    || self.open.ready.iter().any(|number| self.is_due_for_worker(*number, now))
+                    || !self.open.for_workers.is_empty()
+                    || self.open.resting.iter().take_while(|(at, _)| *at <= now).any(|(_, number)| self.is_workers(*number))
             }
             Phase::Absent | Phase::Created | Phase::Failing | Phase::Canceling => false,
             Phase::Completed | Phase::Failed | Phase::Canceled => false,
@@ -397,9 +420,9 @@ impl State {
         self.phase == Phase::Started && !self.agenda.is_empty()
     }
 
-    fn is_due_for_worker(&self, number: NodeNumber, now: Timestamp) -> bool {
-        self.node(number)
-            .is_some_and(|(_, node)| node.retry_at.is_none_or(|at| at <= now) && self.is_worker_node(node))
+    /// Whether our workers run the node of that number.
+    pub(crate) fn is_workers(&self, number: NodeNumber) -> bool {
+        self.node(number).is_some_and(|(_, node)| self.is_worker_node(node))
     }
 
     /// Whether it holds no worker because everything open waits for somebody or something else.
@@ -409,7 +432,7 @@ impl State {
 
     /// The next instant at which something is due without anybody asking.
     pub fn next_timer(&self) -> Option<Timestamp> {
-        let retries = self.open.ready.iter().filter_map(|number| self.node(*number)?.1.retry_at);
+        let retries = self.open.resting.first().map(|(at, _)| *at).into_iter();
         let deadlines = self.open.running.iter().filter_map(|number| {
             let (_, node) = self.node(*number)?;
             if self.is_worker_node(node) { None } else { self.deadline_of(node) }

@@ -56,6 +56,13 @@ pub(crate) fn check_shape(state: &State) {
         }
         assert_eq!(open.waiting.contains(&number), node.status == NodeStatus::Waiting, "{id}");
     }
+    let resting: std::collections::BTreeSet<_> = open.resting.iter().map(|(_, number)| *number).collect();
+    assert!(resting.is_subset(&open.ready) && open.for_workers.is_subset(&open.ready) && resting.is_disjoint(&open.for_workers));
+    for number in &open.ready {
+        let (id, node) = state.node(*number).unwrap();
+        assert_eq!(resting.contains(number), node.retry_at.is_some(), "{id} rests");
+        assert_eq!(open.for_workers.contains(number), node.retry_at.is_none() && state.is_worker_node(node), "{id} is a worker's");
+    }
     assert_eq!(state.cancel.is_some(), matches!(state.phase, Phase::Canceling | Phase::Canceled));
     assert_eq!(state.ended_at.is_some(), state.phase.is_terminal());
 }

@@ -256,3 +256,31 @@ fn the_scheduler_is_no_way_around_ownership_of_commands() {
     let running = running();
     running.when(&Issuer::Scheduler, confirm_stopped("a")).then_rejected(&Reason::OnlyAWorker);
 }
+
+#[test]
+fn a_value_that_no_record_could_hold_is_refused() {
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    running().when(&caller(), succeed("a", deep.clone())).then_rejected(&Reason::ValueTooLarge);
+    running().when(&caller(), succeed("a", json!("x".repeat(2 << 20)))).then_rejected(&Reason::ValueTooLarge);
+    let mut command = create();
+    command.input.0.insert("x".to_owned(), deep);
+    Execution::new().when(&caller(), command).then_rejected(&Reason::ValueTooLarge);
+}
+
+#[test]
+fn a_null_output_is_no_output() {
+    let done = running().given(&caller(), succeed("a", json!(null)));
+    let results = done.state().context.root(pyoco_core::state::Root::Results);
+    assert_eq!(results, &json!({"a": null}));
+}
+
+#[test]
+fn the_first_failure_is_the_one_that_is_shown() {
+    let plan = Graph::new().task("a", external()).task("b", external()).plan();
+    let failed = Execution::started(&plan)
+        .given(&caller(), start_node("a"))
+        .given(&caller(), start_node("b"))
+        .given(&caller(), fail("a", "first"))
+        .given(&caller(), fail("b", "second"));
+    assert_eq!(failed.state().last_error.as_deref(), Some("first"));
+}

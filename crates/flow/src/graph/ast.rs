@@ -21,10 +21,14 @@ pub(super) struct Expr {
 
 #[derive(Debug)]
 pub(super) enum ExprKind {
-    Name,
+    /// A name; parentheses around it are part of the expression, not of the name.
+    Name(Span),
     Literal(Literal),
     /// `[..]`, or a tuple.
-    List { items: Vec<Expr>, tuple: bool },
+    List {
+        items: Vec<Expr>,
+        tuple: bool,
+    },
     /// `a >> b >> c`.
     Shift(Vec<Expr>),
     /// `a & b & c`.

@@ -3,7 +3,9 @@
 //! Without any loop or switch only dependencies count. With one, the attached steps are a program and run in
 //! the order they were attached.
 
-use super::meaning::{Meaning, ignored_members, is_ours, listed, mixture, no_cases};
+use super::group::{is_ours, listed};
+use super::meaning::Meaning;
+use super::refusal::{ignored_members, mixture, no_cases, not_attached};
 use super::value::{Chain, Group, GroupKind, Value, has_control, heads, tails};
 use super::{Problem, Span};
 use crate::program::{NameId, Step};
@@ -64,12 +66,13 @@ impl Meaning<'_> {
             return Err(ignored_members(&group, span));
         }
         if ours {
-            let chain = self.fork(group, span)?;
+            let chain = Self::fork(group, span)?;
             self.flow.is_program |= has_control(&chain.steps);
             self.mark(&chain.steps);
             return self.attach_steps(chain.steps, span);
         }
-        let has_lead = !group.before.is_empty() || group.members.iter().any(|m| matches!(m, Value::Chain(c) if c.lead > 0));
+        let has_lead = !group.before.is_empty()
+            || group.members.iter().any(|m| matches!(m, Value::Chain(c) if c.lead > 0));
         self.check_lead(has_lead, span)?;
         self.flow.lost.get_or_insert(span);
         if group.kind == GroupKind::Any {
@@ -107,8 +110,11 @@ impl Meaning<'_> {
             return Ok(());
         }
         if !self.flow.tail.is_empty() || self.flow.is_program || !self.flow.steps.is_empty() {
-            return Err(Problem::new("the group at the beginning of these parentheses would not be attached to the flow", span)
-                .help("leave out the parentheses: 'flow >> x >> (a & b) >> c'"));
+            return Err(Problem::new(
+                "the group at the beginning of these parentheses would not be attached to the flow",
+                span,
+            )
+            .help("leave out the parentheses: 'flow >> x >> (a & b) >> c'"));
         }
         self.flow.lost.get_or_insert(span);
         Ok(())
@@ -149,12 +155,6 @@ impl Meaning<'_> {
             Some(_) | None => Ok(()),
         }
     }
-}
-
-/// A loop or switch that no `flow >>` reaches.
-pub(super) fn not_attached(span: Span) -> Problem {
-    Problem::new("this loop or switch is not part of the flow, so it would be lost", span)
-        .help("begin the statement with 'flow >>'")
 }
 
 fn last_task(member: &Value) -> Option<NameId> {

@@ -5,6 +5,8 @@ use super::{Problem, Span};
 
 /// Deepest nesting of brackets.
 pub(super) const MAX_DEPTH: usize = 64;
+/// Most tokens; ten thousand tasks in groups and chains need a third of them.
+const MAX_TOKENS: usize = 100_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
@@ -35,9 +37,9 @@ pub(super) struct Token {
 }
 
 const KEYWORDS: [&str; 32] = [
-    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
-    "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass",
-    "raise", "return", "try", "while", "with", "yield",
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Problem> {
@@ -87,6 +89,11 @@ impl Lexer<'_> {
                 _ => self.operator(c)?,
             }
             self.check_name()?;
+            if self.tokens.len() > MAX_TOKENS {
+                return Err(
+                    self.problem(format!("the graph has more than {MAX_TOKENS} names and operators"), 1)
+                );
+            }
         }
         if let Some((bracket, at)) = self.open.last() {
             let message = format!("'{}' was never closed", char::from(*bracket));
@@ -102,9 +109,15 @@ impl Lexer<'_> {
         let rest = self.rest();
         let indent = rest.len() - rest.trim_start_matches([' ', '\t', '\u{c}']).len();
         let first = rest[indent..].chars().next();
-        if indent > 0 && !matches!(first, None | Some('\n' | '\r' | '#')) {
+        // A form feed begins the line anew, as in Python.
+        if indent > 0
+            && !rest[..indent].ends_with('\u{c}')
+            && !matches!(first, None | Some('\n' | '\r' | '#'))
+        {
             let message = "unexpected indent: a statement of a graph begins in the first column";
-            return Err(self.problem(message, indent).help("remove the spaces, or put the lines in parentheses"));
+            return Err(self
+                .problem(message, indent)
+                .help("remove the spaces, or put the lines in parentheses"));
         }
         Ok(())
     }
@@ -153,7 +166,8 @@ impl Lexer<'_> {
         let Some(Token { kind: Kind::Name, span }) = self.tokens.last() else { return Ok(()) };
         let name = self.text.get(span.start..span.end).unwrap_or_default();
         if KEYWORDS.contains(&name) {
-            let message = format!("'{name}' is a word of Python, not a task; a graph has only tasks and operators");
+            let message =
+                format!("'{name}' is a word of Python, not a task; a graph has only tasks and operators");
             return Err(Problem::new(message, *span));
         }
         if matches!(self.peek(), Some('"' | '\'')) {
@@ -184,7 +198,9 @@ impl Lexer<'_> {
 
     fn operator(&mut self, c: char) -> Result<(), Problem> {
         let (kind, length) = match c {
-            '>' if self.rest().starts_with(">>=") => return Err(self.problem("'>>=' is not an operator of a graph", 3)),
+            '>' if self.rest().starts_with(">>=") => {
+                return Err(self.problem("'>>=' is not an operator of a graph", 3));
+            }
             '>' if self.rest().starts_with(">>") => (Kind::Shift, 2),
             '>' => return Err(self.problem("'>' is not an operator of a graph", 1).help("write 'a >> b'")),
             '&' => (Kind::And, 1),
@@ -204,7 +220,11 @@ impl Lexer<'_> {
             '-' => (Kind::Minus, 1),
             '+' => (Kind::Plus, 1),
             '.' => (Kind::Dot, 1),
-            '<' => return Err(self.problem("'<' is not an operator of a graph", 1).help("write 'a >> b', in this order")),
+            '<' => {
+                return Err(self
+                    .problem("'<' is not an operator of a graph", 1)
+                    .help("write 'a >> b', in this order"));
+            }
             ':' => return Err(self.problem("':' has no place in a graph", 1)),
             _ => {
                 let message = format!("unexpected character {c:?} (U+{:04X}) in a graph", u32::from(c));
@@ -304,7 +324,11 @@ fn escape(chars: &mut std::iter::Skip<std::str::CharIndices<'_>>, text: &mut Str
     Some(())
 }
 
-fn number_escape(chars: &mut std::iter::Skip<std::str::CharIndices<'_>>, digits: usize, text: &mut String) -> Option<()> {
+fn number_escape(
+    chars: &mut std::iter::Skip<std::str::CharIndices<'_>>,
+    digits: usize,
+    text: &mut String,
+) -> Option<()> {
     let mut value = 0_u32;
     for _ in 0..digits {
         let (_, digit) = chars.next()?;

@@ -4,10 +4,11 @@ use pyoco_core::expr::Expression;
 use pyoco_core::plan::Count;
 
 use super::ast::{Argument, Expr, ExprKind, Literal};
-use super::meaning::{Meaning, no_cases};
+use super::meaning::Meaning;
+use super::refusal::no_cases;
 use super::value::{Case, Chain, Value};
 use super::{Problem, Span};
-use crate::program::{Control, ControlKind};
+use crate::program::{Control, ControlKind, Step};
 
 /// Names that a foreach variable would hide.
 const RESERVED: [&str; 7] = ["params", "results", "scratch", "loop", "loops", "env", "artifacts"];
@@ -19,49 +20,52 @@ impl Meaning<'_> {
     /// `body[selector]`.
     pub(super) fn index(&mut self, body: &Expr, selector: &Expr) -> Result<Value, Problem> {
         let value = self.eval(body)?;
-        match value {
-            Value::Switch(on) => self.switch(on, selector, body.span.to(selector.span)),
-            Value::Chain(chain) => {
-                let selected = self.eval(selector)?;
-                let control = |kind| Ok(kind);
-                let span = body.span.to(selector.span);
-                let Chain { steps, ours, lead, size, depth, .. } = chain;
-                check_body(lead, span)?;
-                let kind = match selected {
-                    Value::Literal(Literal::Int(count)) => match u64::try_from(count) {
-                        Ok(count) => control(ControlKind::Repeat { count: Count::Fixed(count), body: steps }),
-                        Err(_) => Err(Problem::new("Repeat count must be non-negative.", selector.span)),
-                    },
-                    Value::Literal(Literal::Str { text, verbatim }) => {
-                        let (over, item) = self.foreach(&text, verbatim, selector.span)?;
-                        control(ControlKind::ForEach { over, item, index: None, body: steps })
-                    }
-                    Value::Literal(Literal::Bool(_)) => {
-                        let message = format!("Unsupported loop selector: {}", selected.repr());
-                        Err(Problem::new(message, selector.span).help("a count is a number: write [1] or [0]"))
-                    }
-                    other => {
-                        let message = format!("Unsupported loop selector: {}", other.repr());
-                        Err(Problem::new(message, selector.span)
-                            .help("write a number of rounds, or \"$ctx.params.items as item\""))
-                    }
-                }?;
-                self.control(kind, size, depth, ours, span)
+        let span = body.span.to(selector.span);
+        if let Value::Switch(on) = value {
+            return self.switch(on, selector, span);
+        }
+        let Value::Chain(chain) = value else {
+            return Err(match matches!(value, Value::SwitchWord) {
+                true => no_cases(body.span),
+                false => Problem::new(format!("{} cannot be repeated", value.noun()), body.span)
+                    .help("repeat a task or a chain: 'a[2]', '(a >> b)[2]'"),
+            });
+        };
+        check_body(chain.lead, span)?;
+        let selected = self.eval(selector)?;
+        let Chain { steps, ours, size, depth, .. } = chain;
+        let kind = self.rounds(&selected, steps, selector.span)?;
+        self.control(kind, size, depth, ours, span)
+    }
+
+    /// What the brackets behind a chain ask for.
+    fn rounds(&self, selected: &Value, body: Vec<Step>, span: Span) -> Result<ControlKind, Problem> {
+        let unsupported = |help: &str| {
+            Problem::new(format!("Unsupported loop selector: {}", selected.repr()), span).help(help)
+        };
+        let wanted = "write a number of rounds, or \"$ctx.params.items as item\"";
+        let Value::Literal(literal) = selected else { return Err(unsupported(wanted)) };
+        match literal {
+            Literal::Int(count) => {
+                let negative = |_| Problem::new("Repeat count must be non-negative.", span);
+                let count = u64::try_from(*count).map_err(negative)?;
+                Ok(ControlKind::Repeat { count: Count::Fixed(count), body })
             }
-            Value::SwitchWord => Err(no_cases(body.span)),
-            other => Err(Problem::new(format!("{} cannot be repeated", other.noun()), body.span)
-                .help("repeat a task or a chain: 'a[2]', '(a >> b)[2]'")),
+            Literal::Str { text, verbatim } => {
+                let (over, item) = self.foreach(text, *verbatim, span)?;
+                Ok(ControlKind::ForEach { over, item, index: None, body })
+            }
+            Literal::Bool(_) => Err(unsupported("a count is a number: write [1] or [0]")),
+            Literal::None | Literal::Float(_) => Err(unsupported(wanted)),
         }
     }
 
     /// `body % selector`.
     pub(super) fn until(&mut self, body: &Expr, selector: &Expr) -> Result<Value, Problem> {
-        let chain = match self.eval(body)? {
-            Value::Chain(chain) => chain,
-            other => {
-                return Err(Problem::new(format!("{} cannot be repeated", other.noun()), body.span)
-                    .help("repeat a task or a chain: 'a % \"condition\"'"));
-            }
+        let value = self.eval(body)?;
+        let Value::Chain(chain) = value else {
+            return Err(Problem::new(format!("{} cannot be repeated", value.noun()), body.span)
+                .help("repeat a task or a chain: 'a % \"condition\"'"));
         };
         let span = body.span.to(selector.span);
         check_body(chain.lead, span)?;
@@ -73,8 +77,15 @@ impl Meaning<'_> {
                     return Err(Problem::new(message, selector.span));
                 }
             },
-            ExprKind::Name | ExprKind::Literal(_) | ExprKind::List { .. } | ExprKind::Shift(_) | ExprKind::All(_)
-            | ExprKind::Any(_) | ExprKind::Until(..) | ExprKind::Index(..) | ExprKind::Call(..) => (selector, None),
+            ExprKind::Name(_)
+            | ExprKind::Literal(_)
+            | ExprKind::List { .. }
+            | ExprKind::Shift(_)
+            | ExprKind::All(_)
+            | ExprKind::Any(_)
+            | ExprKind::Until(..)
+            | ExprKind::Index(..)
+            | ExprKind::Call(..) => (selector, None),
         };
         let condition = self.expression_of(condition)?;
         let max_rounds = match max {
@@ -86,24 +97,42 @@ impl Meaning<'_> {
     }
 
     fn max_rounds(&mut self, max: &Expr) -> Result<i64, Problem> {
-        match self.eval(max)? {
+        let value = self.eval(max)?;
+        match &value {
             Value::Literal(Literal::None | Literal::Int(0)) => Ok(DEFAULT_MAX_ROUNDS),
-            Value::Literal(Literal::Int(rounds)) => Ok(rounds),
-            other => Err(Problem::new(format!("max_iter must be a whole number or None, not {}", other.repr()), max.span)),
+            Value::Literal(Literal::Int(rounds)) => Ok(*rounds),
+            Value::Literal(Literal::Bool(_) | Literal::Float(_) | Literal::Str { .. })
+            | Value::Chain(_)
+            | Value::Group(_)
+            | Value::List(_)
+            | Value::Flow
+            | Value::Case(_)
+            | Value::Switch(_)
+            | Value::SwitchWord => Err(Problem::new(
+                format!("max_iter must be a whole number or None, not {}", value.repr()),
+                max.span,
+            )),
         }
     }
 
     /// An expression written as a text.
     fn expression_of(&mut self, expr: &Expr) -> Result<Expression, Problem> {
-        match self.eval(expr)? {
-            Value::Literal(Literal::Str { text, verbatim }) => self.expression(&text, 0, verbatim, expr.span),
-            other => Err(Problem::new(format!("Unsupported expression value: {}", other.repr()), expr.span)
-                .help("an expression is a text, e.g. \"$ctx.params.n > 3\"")),
-        }
+        let value = self.eval(expr)?;
+        let Value::Literal(Literal::Str { text, verbatim }) = &value else {
+            return Err(Problem::new(format!("Unsupported expression value: {}", value.repr()), expr.span)
+                .help("an expression is a text, e.g. \"$ctx.params.n > 3\""));
+        };
+        self.expression(text, 0, *verbatim, expr.span)
     }
 
     /// Parses an expression; `skipped` bytes of the text stand before it.
-    fn expression(&self, text: &str, skipped: usize, verbatim: bool, span: Span) -> Result<Expression, Problem> {
+    fn expression(
+        &self,
+        text: &str,
+        skipped: usize,
+        verbatim: bool,
+        span: Span,
+    ) -> Result<Expression, Problem> {
         Expression::parse(text).map_err(|error| {
             let blanks = text.len() - text.trim_start().len();
             let at = span.start + 1 + skipped + blanks + error.offset();
@@ -113,7 +142,12 @@ impl Meaning<'_> {
     }
 
     /// `source as alias`; the alias may be left out.
-    fn foreach(&self, text: &str, verbatim: bool, span: Span) -> Result<(Expression, Option<String>), Problem> {
+    fn foreach(
+        &self,
+        text: &str,
+        verbatim: bool,
+        span: Span,
+    ) -> Result<(Expression, Option<String>), Problem> {
         let blanks = text.len() - text.trim_start().len();
         let text = text.trim();
         let (source, alias) = match text.split_once(" as ") {
@@ -127,16 +161,24 @@ impl Meaning<'_> {
                 (source, Some(alias.to_owned()))
             }
         };
-        let over = self.expression(source, blanks, verbatim, span).map_err(|problem| {
-            match is_identifier(source.trim()) {
-                true => problem.help(format!("a parameter is written $ctx.params.{}", source.trim())),
-                false => problem,
-            }
-        })?;
+        let over =
+            self.expression(source, blanks, verbatim, span).map_err(|problem| {
+                match is_identifier(source.trim()) {
+                    true => problem.help(format!("a parameter is written $ctx.params.{}", source.trim())),
+                    false => problem,
+                }
+            })?;
         Ok((over, alias))
     }
 
-    fn control(&mut self, kind: ControlKind, size: usize, depth: usize, ours: bool, span: Span) -> Result<Value, Problem> {
+    fn control(
+        &mut self,
+        kind: ControlKind,
+        size: usize,
+        depth: usize,
+        ours: bool,
+        span: Span,
+    ) -> Result<Value, Problem> {
         let depth = self.nest(depth + 1, span)?;
         let size = self.grow(size + 1, span)?;
         let id = self.controls.len();
@@ -146,13 +188,14 @@ impl Meaning<'_> {
 
     /// `switch("..")[cases]`.
     fn switch(&mut self, on: Expression, selector: &Expr, span: Span) -> Result<Value, Problem> {
-        let cases = match self.eval(selector)? {
-            Value::List(list) => list.items,
-            case @ Value::Case(_) => vec![case],
-            other => {
-                return Err(Problem::new("switch()[...] expects CaseNode(s)", selector.span)
-                    .help(format!("found {}; a case is written \"X\" >> a", other.noun())));
-            }
+        let value = self.eval(selector)?;
+        let cases = if let Value::List(list) = value {
+            list.items
+        } else if matches!(value, Value::Case(_)) {
+            vec![value]
+        } else {
+            return Err(Problem::new("switch()[...] expects CaseNode(s)", selector.span)
+                .help(format!("found {}; a case is written \"X\" >> a", value.noun())));
         };
         if cases.is_empty() {
             return Err(Problem::new("switch() requires at least one case.", selector.span));
@@ -180,25 +223,33 @@ impl Meaning<'_> {
     }
 
     /// `a()` is `a`; `switch("..")` waits for its cases.
-    pub(super) fn call(&mut self, callee: &Expr, arguments: &[Argument], span: Span) -> Result<Value, Problem> {
-        match self.eval(callee)? {
-            Value::SwitchWord => match arguments {
-                [Argument { keyword: None, value }] => Ok(Value::Switch(self.expression_of(value)?)),
-                _ => Err(Problem::new("switch takes one expression", span).help("write switch(\"$ctx.params.mode\")[..]")),
-            },
-            Value::Chain(chain) if chain.is_task => {
-                let ignored = arguments.iter().find(|argument| !is_harmless(&argument.value));
-                match ignored {
-                    None => Ok(Value::Chain(chain)),
-                    Some(argument) => {
-                        let span = argument.keyword.map_or(argument.value.span, |word| word.to(argument.value.span));
-                        Err(Problem::new("arguments of a task in a graph are ignored", span)
-                            .help("give arguments under tasks.<name>.inputs"))
-                    }
-                }
-            }
-            other => Err(Problem::new(format!("{} cannot be called", other.noun()), callee.span)),
+    pub(super) fn call(
+        &mut self,
+        callee: &Expr,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Result<Value, Problem> {
+        let value = self.eval(callee)?;
+        if matches!(value, Value::SwitchWord) {
+            let [Argument { keyword: None, value }] = arguments else {
+                return Err(Problem::new("switch takes one expression", span)
+                    .help("write switch(\"$ctx.params.mode\")[..]"));
+            };
+            return Ok(Value::Switch(self.expression_of(value)?));
         }
+        if !matches!(&value, Value::Chain(chain) if chain.is_task) {
+            return Err(Problem::new(format!("{} cannot be called", value.noun()), callee.span));
+        }
+        if let Some(Argument { keyword, value }) = arguments.iter().find(|one| !is_harmless(&one.value)) {
+            let span = keyword.map_or(value.span, |word| word.to(value.span));
+            return Err(Problem::new("arguments of a task in a graph are ignored", span)
+                .help("give arguments under tasks.<name>.inputs"));
+        }
+        // Ignored, but their names must exist, as in the reference.
+        for argument in arguments {
+            self.eval(&argument.value)?;
+        }
+        Ok(value)
     }
 }
 
@@ -213,7 +264,7 @@ fn check_body(lead: usize, span: Span) -> Result<(), Problem> {
 
 fn is_harmless(expr: &Expr) -> bool {
     match &expr.kind {
-        ExprKind::Name | ExprKind::Literal(_) => true,
+        ExprKind::Name(_) | ExprKind::Literal(_) => true,
         ExprKind::List { items, .. } => items.iter().all(is_harmless),
         ExprKind::Shift(_) | ExprKind::All(_) | ExprKind::Any(_) | ExprKind::Until(..) => false,
         ExprKind::Index(..) | ExprKind::Call(..) => false,
@@ -222,5 +273,6 @@ fn is_harmless(expr: &Expr) -> bool {
 
 fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_')
+    chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+        && chars.all(|c| c.is_alphanumeric() || c == '_')
 }

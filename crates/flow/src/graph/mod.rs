@@ -5,10 +5,12 @@
 
 mod ast;
 mod attach;
+mod group;
 mod lex;
 mod loops;
 mod meaning;
 mod parse;
+mod refusal;
 mod statement;
 mod value;
 

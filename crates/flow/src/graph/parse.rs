@@ -9,10 +9,11 @@ pub(super) fn statements(text: &str, tokens: &[Token]) -> Result<Vec<Statement>,
     let mut parser = Parser { text, tokens, at: 0 };
     let mut statements = Vec::new();
     loop {
-        match parser.kind() {
-            Kind::End => return Ok(statements),
-            Kind::Newline => parser.at += 1,
-            _ => parser.line(&mut statements)?,
+        if *parser.kind() == Kind::End {
+            return Ok(statements);
+        }
+        if !parser.eat(&Kind::Newline) {
+            parser.line(&mut statements)?;
         }
     }
 }
@@ -89,7 +90,13 @@ impl Parser<'_> {
                 return Ok(());
             }
             if !self.eat(&Kind::Semicolon) {
-                return Err(self.unexpected("an operator or the end of the statement"));
+                let problem = self.unexpected("an operator or the end of the statement");
+                return Err(match (self.kind(), problem.help.is_some()) {
+                    (Kind::Name, false) => problem.help(
+                        "statements stand on lines of their own; a folded text ('graph: >') has only one, write 'graph: |'",
+                    ),
+                    _ => problem,
+                });
             }
             if self.eat(&Kind::Newline) {
                 return Ok(());
@@ -228,8 +235,13 @@ impl Parser<'_> {
             let wanted = if matches!(kind, ExprKind::Index(..)) { Kind::CloseSquare } else { Kind::Close };
             let start = match &kind {
                 ExprKind::Index(inner, _) | ExprKind::Call(inner, _) => inner.span,
-                ExprKind::Name | ExprKind::Literal(_) | ExprKind::List { .. } | ExprKind::Shift(_)
-                | ExprKind::All(_) | ExprKind::Any(_) | ExprKind::Until(..) => self.span(),
+                ExprKind::Name(_)
+                | ExprKind::Literal(_)
+                | ExprKind::List { .. }
+                | ExprKind::Shift(_)
+                | ExprKind::All(_)
+                | ExprKind::Any(_)
+                | ExprKind::Until(..) => self.span(),
             };
             let end = self.expect(&wanted, "the closing bracket")?;
             left = Expr { kind, span: start.to(end) };
@@ -240,7 +252,8 @@ impl Parser<'_> {
     fn arguments(&mut self) -> Result<Vec<Argument>, Problem> {
         let mut arguments = Vec::new();
         while *self.kind() != Kind::Close {
-            let keyword = matches!((self.kind(), self.kind_at(1)), (Kind::Name, Kind::Equals)).then(|| self.span());
+            let keyword =
+                matches!((self.kind(), self.kind_at(1)), (Kind::Name, Kind::Equals)).then(|| self.span());
             if keyword.is_some() {
                 self.at += 2;
             }
@@ -255,12 +268,22 @@ impl Parser<'_> {
     fn atom(&mut self) -> Result<Expr, Problem> {
         let span = self.span();
         let kind = match self.kind() {
-            Kind::Name => ExprKind::Name,
+            Kind::Name => ExprKind::Name(span),
             Kind::Literal(literal) => ExprKind::Literal(literal.clone()),
             Kind::Minus | Kind::Plus => return self.signed(),
             Kind::Open | Kind::OpenSquare => return self.bracketed(),
-            Kind::Shift | Kind::And | Kind::Or | Kind::Percent | Kind::Close | Kind::CloseSquare | Kind::Comma
-            | Kind::Semicolon | Kind::Equals | Kind::Dot | Kind::Newline | Kind::End => {
+            Kind::Shift
+            | Kind::And
+            | Kind::Or
+            | Kind::Percent
+            | Kind::Close
+            | Kind::CloseSquare
+            | Kind::Comma
+            | Kind::Semicolon
+            | Kind::Equals
+            | Kind::Dot
+            | Kind::Newline
+            | Kind::End => {
                 return Err(self.unexpected("a task"));
             }
         };
@@ -273,10 +296,12 @@ impl Parser<'_> {
         let negative = *self.kind() == Kind::Minus;
         self.at += 1;
         let span = start.to(self.span());
-        let literal = match self.kind() {
-            Kind::Literal(Literal::Int(value)) => Literal::Int(if negative { -value } else { *value }),
-            Kind::Literal(Literal::Float(value)) => Literal::Float(if negative { -value } else { *value }),
-            _ => return Err(Problem::new("a sign may only stand before a number", start)),
+        let literal = if let Kind::Literal(Literal::Int(value)) = self.kind() {
+            Literal::Int(if negative { -value } else { *value })
+        } else if let Kind::Literal(Literal::Float(value)) = self.kind() {
+            Literal::Float(if negative { -value } else { *value })
+        } else {
+            return Err(Problem::new("a sign may only stand before a number", start));
         };
         self.at += 1;
         Ok(Expr { kind: ExprKind::Literal(literal), span })
@@ -290,7 +315,10 @@ impl Parser<'_> {
         self.at += 1;
         let end = self.span();
         if self.eat(&closing) {
-            return Ok(Expr { kind: ExprKind::List { items: Vec::new(), tuple: !square }, span: start.to(end) });
+            return Ok(Expr {
+                kind: ExprKind::List { items: Vec::new(), tuple: !square },
+                span: start.to(end),
+            });
         }
         let (mut items, comma) = self.sequence(&closing)?;
         let end = self.expect(&closing, "the closing bracket")?;

@@ -4,8 +4,8 @@ use pyoco_core::plan::FailPolicy;
 use pyoco_core::time::Millis;
 
 use super::ast::{Expr, Literal, Statement};
-use super::attach::not_attached;
 use super::meaning::Meaning;
+use super::refusal::not_attached;
 use super::value::Value;
 use super::{Problem, Span};
 use crate::program::{NameId, PolicyChange, Step};
@@ -29,7 +29,8 @@ impl Meaning<'_> {
     fn bind(&mut self, name: Span, value: &Expr) -> Result<(), Problem> {
         let text = self.places.slice(name);
         if matches!(text, "flow" | "switch") {
-            return Err(Problem::new(format!("'{text}' has its own meaning in a graph"), name).help("choose another name"));
+            return Err(Problem::new(format!("'{text}' has its own meaning in a graph"), name)
+                .help("choose another name"));
         }
         let value = self.eval(value)?;
         self.bound.insert(text, value);
@@ -41,16 +42,17 @@ impl Meaning<'_> {
         let Value::Literal(literal) = self.eval(value)? else {
             return Err(Problem::new("a policy is a literal value", value.span));
         };
-        let wrong = |wanted: &str| Problem::new(format!("{} is {wanted}", self.places.slice(field)), value.span);
+        let wrong =
+            |wanted: &str| Problem::new(format!("{} is {wanted}", self.places.slice(field)), value.span);
         let change = match (self.places.slice(field), &literal) {
             // Any other word means stop, as in the reference.
             ("fail_policy", Literal::Str { text, .. }) => {
                 PolicyChange::Fail(if text == "isolate" { FailPolicy::Isolate } else { FailPolicy::Stop })
             }
             ("fail_policy", _) => return Err(wrong("\"stop\" or \"isolate\"")),
-            ("retries", Literal::Int(count)) => {
-                PolicyChange::Retries(u32::try_from(*count).map_err(|_| wrong("a number of retries, 0 or more"))?)
-            }
+            ("retries", Literal::Int(count)) => PolicyChange::Retries(
+                u32::try_from(*count).map_err(|_| wrong("a number of retries, 0 or more"))?,
+            ),
             ("retries", _) => return Err(wrong("a number of retries, 0 or more")),
             ("timeout_sec", Literal::None) => PolicyChange::Timeout(None),
             ("timeout_sec", Literal::Int(_) | Literal::Float(_)) => {
@@ -84,16 +86,22 @@ impl Meaning<'_> {
     fn policy_target(&mut self, span: Span) -> Result<NameId, Problem> {
         let name = self.places.slice(span);
         let bound = match self.bound.get(name) {
-            None if matches!(name, "flow" | "switch") => return Err(Problem::new(format!("'{name}' is not a task"), span)),
+            None if matches!(name, "flow" | "switch") => {
+                return Err(Problem::new(format!("'{name}' is not a task"), span));
+            }
             None => return Ok(self.intern(name, span)),
             Some(value) => value,
         };
-        match bound {
-            Value::Chain(chain) if chain.is_task => match chain.steps.last() {
-                Some(Step::Task(task)) => Ok(*task),
-                Some(Step::Control(_) | Step::Parallel(_)) | None => Err(Problem::new(format!("'{name}' is not a task"), span)),
-            },
-            other => Err(Problem::new(format!("'{name}' is {}, not a task", other.noun()), span)),
+        let last = match bound {
+            Value::Chain(chain) if chain.is_task => chain.steps.last(),
+            Value::Chain(_) | Value::Group(_) | Value::List(_) | Value::Flow | Value::Literal(_) => None,
+            Value::Case(_) | Value::Switch(_) | Value::SwitchWord => None,
+        };
+        match last {
+            Some(Step::Task(task)) => Ok(*task),
+            Some(Step::Control(_) | Step::Parallel(_)) | None => {
+                Err(Problem::new(format!("'{name}' is {}, not a task", bound.noun()), span))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! counts the steps at the beginning of a chain that the reference has forgotten by then, because its
 //! groups hand on only what stands on their right.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use pyoco_core::expr::Expression;
 use serde_json::Value as Json;
@@ -25,7 +25,7 @@ pub(super) enum Value {
     Flow,
     Literal(Literal),
     /// `"X" >> a`.
-    Case(Rc<Case>),
+    Case(Arc<Case>),
     /// `switch("..")` whose cases are still missing.
     Switch(Expression),
     /// The word `switch`.
@@ -50,7 +50,7 @@ impl Chain {
     }
 
     pub(super) fn control(control: Control, size: usize, depth: usize, ours: bool) -> Self {
-        Self { steps: vec![Step::Control(Rc::new(control))], is_task: false, ours, lead: 0, size, depth }
+        Self { steps: vec![Step::Control(Arc::new(control))], is_task: false, ours, lead: 0, size, depth }
     }
 }
 
@@ -84,6 +84,7 @@ pub(super) struct Group {
     pub(super) ours: bool,
     /// What stands before it and the reference has forgotten (or, if `ours`, what stands before it).
     pub(super) before: Vec<Step>,
+    pub(super) before_depth: usize,
     pub(super) size: usize,
     pub(super) depth: usize,
 }
@@ -162,7 +163,7 @@ impl Value {
     pub(super) fn depth(&self) -> usize {
         match self {
             Self::Chain(chain) => chain.depth,
-            Self::Group(group) => group.depth,
+            Self::Group(group) => group.before_depth.max(group.depth),
             Self::List(list) => list.depth,
             Self::Case(case) => case.depth,
             Self::Flow | Self::Literal(_) | Self::Switch(_) | Self::SwitchWord => 0,
@@ -207,7 +208,12 @@ impl Value {
                     (true, _) => format!("({inner})"),
                 }
             }
-            Self::Chain(_) | Self::Group(_) | Self::Flow | Self::Case(_) | Self::Switch(_) | Self::SwitchWord => {
+            Self::Chain(_)
+            | Self::Group(_)
+            | Self::Flow
+            | Self::Case(_)
+            | Self::Switch(_)
+            | Self::SwitchWord => {
                 format!("<{}>", self.noun())
             }
         }

@@ -28,8 +28,8 @@ impl<'a> Expansion<'a> {
         Self { pipes, source, parsed: HashMap::new(), stack: Vec::new(), terms: 0 }
     }
 
-    pub(super) fn run(mut self, terms: Vec<Term>) -> Result<Vec<Term>, Diagnostic> {
-        Ok(self.pipeline(&terms)?.0)
+    pub(super) fn run(mut self, terms: &[Term]) -> Result<Vec<Term>, Diagnostic> {
+        Ok(self.pipeline(terms)?.0)
     }
 
     /// The expanded terms, and how many they are with everything inside.
@@ -74,7 +74,8 @@ impl<'a> Expansion<'a> {
             }
             Term::ForEach { over, item, index, collect, body, at } => {
                 let (body, inner) = self.pipeline(body)?;
-                let (over, item, index, collect) = (over.clone(), item.clone(), index.clone(), collect.clone());
+                let (over, item, index, collect) =
+                    (over.clone(), item.clone(), index.clone(), collect.clone());
                 (Term::ForEach { over, item, index, collect, body, at: *at }, inner, *at)
             }
             Term::Until { cond, max_iter, collect, body, at } => {
@@ -101,8 +102,7 @@ impl<'a> Expansion<'a> {
             });
         };
         if self.stack.iter().any(|outer| outer == name) {
-            let from = self.stack.iter().position(|outer| outer == name).unwrap_or(0);
-            let way = [&self.stack[from..], &[name.to_owned()]].concat().join(" -> ");
+            let way = [self.stack.as_slice(), &[name.to_owned()]].concat().join(" -> ");
             return Err(refuse(format!("Cyclic pipe reference detected: {way}"), at));
         }
         if self.stack.len() >= MAX_DEPTH {

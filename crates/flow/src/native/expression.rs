@@ -30,7 +30,9 @@ fn full_text(raw: &str, bare: Bare) -> Result<String, String> {
         return Ok(inner.to_owned());
     }
     if !is_path(inner) {
-        return Err(format!("Unsupported expression '{raw}'. Use simple path or explicit $ctx/$env expression."));
+        return Err(format!(
+            "Unsupported expression '{raw}'. Use simple path or explicit $ctx/$env expression."
+        ));
     }
     if inner.starts_with("env.") || inner.starts_with("ctx.") {
         return Ok(format!("${inner}"));

@@ -95,14 +95,17 @@ impl<'a> Lexer<'a> {
             let Some(c) = self.rest().chars().next() else { return Ok(None) };
             match c {
                 ' ' | '\t' | '\r' | '\n' => self.skip(1),
-                '#' => self.skip(self.rest().find('\n').unwrap_or(self.rest().len())),
+                '#' => self.skip(self.rest().find('\n').unwrap_or_else(|| self.rest().len())),
                 _ => break c,
             }
         };
         let kind = match c {
-            '>' if self.rest().starts_with(">>") => return Ok(Some(self.make(Kind::Shift, ">>".to_owned(), 2))),
+            '>' if self.rest().starts_with(">>") => {
+                return Ok(Some(self.make(Kind::Shift, ">>".to_owned(), 2)));
+            }
             '>' => {
-                let message = format!("Unsupported operator '>' at position {}. Use '>>' only.", self.character);
+                let message =
+                    format!("Unsupported operator '>' at position {}. Use '>>' only.", self.character);
                 return Err(self.problem(message, 1));
             }
             '{' if self.rest().starts_with("{{") => return self.template().map(Some),
@@ -136,7 +139,9 @@ impl<'a> Lexer<'a> {
     fn template(&mut self) -> Result<Token, Diagnostic> {
         let rest = self.rest();
         let Some(end) = rest[2..].find("}}") else {
-            return Err(self.problem(format!("Unterminated template expression at position {}.", self.character), 2));
+            return Err(
+                self.problem(format!("Unterminated template expression at position {}.", self.character), 2)
+            );
         };
         let value = format!("{{{{{}}}}}", rest[2..2 + end].trim());
         Ok(self.make(Kind::Template, value, end + 4))

@@ -1,6 +1,6 @@
 //! Steps from terms.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -38,29 +38,34 @@ impl Lowering {
             // Expansion leaves none of them.
             Term::Pipe { name, at } => return Err(refuse(format!("Unknown pipe reference: {name}"), *at)),
             Term::Switch { on, cases, default, at } => self.switch(on, cases, default.as_deref(), *at)?,
+            // The body first, as the reference does: of several mistakes it reports the innermost.
             Term::Repeat { count: raw, collect, body, at } => {
+                let body = self.pipeline(body)?;
+                let count = count(raw, *at)?;
                 check_collect(collect.as_deref(), *at)?;
-                ControlKind::Repeat { count: count(raw, *at)?, body: self.pipeline(body)? }
+                ControlKind::Repeat { count, body }
             }
             Term::ForEach { over, item, index, collect, body, at } => {
-                check_collect(collect.as_deref(), *at)?;
+                let body = self.pipeline(body)?;
                 let over = expression(over, Bare::Params, *at)?;
+                check_collect(collect.as_deref(), *at)?;
                 let named = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
-                ControlKind::ForEach { over, item: named(item), index: named(index), body: self.pipeline(body)? }
+                ControlKind::ForEach { over, item: named(item), index: named(index), body }
             }
             Term::Until { cond, max_iter, collect, body, at } => {
-                check_collect(collect.as_deref(), *at)?;
+                let body = self.pipeline(body)?;
                 let condition = expression(cond, Bare::Context, *at)?;
                 let max_rounds = match max_iter {
                     None => DEFAULT_MAX_ROUNDS,
                     Some(raw) => max_rounds(raw, *at)?,
                 };
-                ControlKind::Until { condition, max_rounds, body: self.pipeline(body)? }
+                check_collect(collect.as_deref(), *at)?;
+                ControlKind::Until { condition, max_rounds, body }
             }
         };
         let id = self.controls;
         self.controls += 1;
-        Ok(Step::Control(Rc::new(Control { id, kind })))
+        Ok(Step::Control(Arc::new(Control { id, kind })))
     }
 
     fn switch(
@@ -73,12 +78,12 @@ impl Lowering {
         if cases.is_empty() && default.is_none() {
             return Err(refuse("switch must define at least one case.", at));
         }
-        let on = expression(on, Bare::Params, at)?;
         let mut lowered = Vec::with_capacity(cases.len());
         for (value, branch) in cases {
             lowered.push((case_value(value, at)?, self.pipeline(branch)?));
         }
         let default = default.map(|branch| self.pipeline(branch)).transpose()?;
+        let on = expression(on, Bare::Params, at)?;
         Ok(ControlKind::Switch { on, cases: lowered, default })
     }
 }
@@ -89,7 +94,8 @@ fn case_value(text: &str, at: Position) -> Result<Json, Diagnostic> {
         "true" => Ok(Json::Bool(true)),
         "false" => Ok(Json::Bool(false)),
         _ if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let number: u64 = text.parse().map_err(|_| refuse(format!("the case {text} is too large a number"), at))?;
+            let number: u64 =
+                text.parse().map_err(|_| refuse(format!("the case {text} is too large a number"), at))?;
             Ok(Json::from(number))
         }
         _ => Ok(Json::String(text.to_owned())),

@@ -43,7 +43,7 @@ pub(crate) fn read(
 ) -> Result<Graph, Diagnostic> {
     let locator = Locator::new(source, &graph.text, graph.place);
     let pipeline = parse::pipeline(&graph.text, &Where::Text(&graph.text, &locator), 0)?;
-    let pipeline = expand::Expansion::new(pipes, source).run(pipeline)?;
+    let pipeline = expand::Expansion::new(pipes, source).run(&pipeline)?;
     lower::lower(&pipeline)
 }
 

@@ -10,12 +10,42 @@ const MAX_DEPTH: usize = 128;
 /// One element of a pipeline.
 #[derive(Debug, Clone)]
 pub(super) enum Term {
-    Task { node: Option<String>, task: String, at: Position },
-    Pipe { name: String, at: Position },
-    Switch { on: String, cases: Vec<(String, Vec<Self>)>, default: Option<Vec<Self>>, at: Position },
-    Repeat { count: String, collect: Option<String>, body: Vec<Self>, at: Position },
-    ForEach { over: String, item: Option<String>, index: Option<String>, collect: Option<String>, body: Vec<Self>, at: Position },
-    Until { cond: String, max_iter: Option<String>, collect: Option<String>, body: Vec<Self>, at: Position },
+    Task {
+        node: Option<String>,
+        task: String,
+        at: Position,
+    },
+    Pipe {
+        name: String,
+        at: Position,
+    },
+    Switch {
+        on: String,
+        cases: Vec<(String, Vec<Self>)>,
+        default: Option<Vec<Self>>,
+        at: Position,
+    },
+    Repeat {
+        count: String,
+        collect: Option<String>,
+        body: Vec<Self>,
+        at: Position,
+    },
+    ForEach {
+        over: String,
+        item: Option<String>,
+        index: Option<String>,
+        collect: Option<String>,
+        body: Vec<Self>,
+        at: Position,
+    },
+    Until {
+        cond: String,
+        max_iter: Option<String>,
+        collect: Option<String>,
+        body: Vec<Self>,
+        at: Position,
+    },
 }
 
 /// Parses a text that is one pipeline.
@@ -69,7 +99,9 @@ impl<'a> Parser<'a> {
         let token = self.peek(0);
         if token.kind != kind {
             let (wanted, found) = (kind.name(), token.kind.name());
-            return Err(self.problem(format!("Expected '{wanted}' at position {}, got '{found}'.", token.character)));
+            return Err(
+                self.problem(format!("Expected '{wanted}' at position {}, got '{found}'.", token.character))
+            );
         }
         Ok(self.advance())
     }
@@ -78,7 +110,8 @@ impl<'a> Parser<'a> {
         let token = self.peek(0);
         if !kinds.contains(&token.kind) {
             let (list, found) = (listed(kinds), token.kind.name());
-            return Err(self.problem(format!("Expected one of {list} at position {}, got '{found}'.", token.character)));
+            return Err(self
+                .problem(format!("Expected one of {list} at position {}, got '{found}'.", token.character)));
         }
         Ok(self.advance())
     }
@@ -95,7 +128,10 @@ impl<'a> Parser<'a> {
         let token = self.peek(0);
         if !ends.contains(&token.kind) {
             let (list, found) = (listed(ends), token.kind.name());
-            return Err(self.problem(format!("Expected one of {list} but got '{found}' at position {}.", token.character)));
+            return Err(self.problem(format!(
+                "Expected one of {list} but got '{found}' at position {}.",
+                token.character
+            )));
         }
         Ok(terms)
     }
@@ -105,7 +141,9 @@ impl<'a> Parser<'a> {
         let at = self.position(token);
         if token.kind != Kind::Ident {
             let found = token.kind.name();
-            return Err(self.problem(format!("Expected term at position {}, got '{found}'.", token.character)));
+            return Err(
+                self.problem(format!("Expected term at position {}, got '{found}'.", token.character))
+            );
         }
         match self.peek(1).kind {
             Kind::Colon => self.named(at),
@@ -113,10 +151,23 @@ impl<'a> Parser<'a> {
                 "pipe" => self.pipe(at),
                 "switch" => self.switch(at),
                 "repeat" | "foreach" | "until" => self.repeated(&token.value, at),
-                other => Err(self.problem(format!("Unknown callable term '{other}' at position {}.", token.character))),
+                other => {
+                    Err(self
+                        .problem(format!("Unknown callable term '{other}' at position {}.", token.character)))
+                }
             },
-            Kind::Shift | Kind::Template | Kind::Text | Kind::Number | Kind::Ident | Kind::Close | Kind::OpenBrace
-            | Kind::CloseBrace | Kind::Semicolon | Kind::Comma | Kind::Equals | Kind::End => {
+            Kind::Shift
+            | Kind::Template
+            | Kind::Text
+            | Kind::Number
+            | Kind::Ident
+            | Kind::Close
+            | Kind::OpenBrace
+            | Kind::CloseBrace
+            | Kind::Semicolon
+            | Kind::Comma
+            | Kind::Equals
+            | Kind::End => {
                 self.at += 1;
                 Ok(Term::Task { node: None, task: token.value.clone(), at })
             }
@@ -165,7 +216,13 @@ impl<'a> Parser<'a> {
         Ok(Arguments(arguments))
     }
 
-    fn required(&self, arguments: &Arguments, term: &str, name: &str, at: Position) -> Result<String, Diagnostic> {
+    fn required(
+        &self,
+        arguments: &Arguments,
+        term: &str,
+        name: &str,
+        at: Position,
+    ) -> Result<String, Diagnostic> {
         arguments
             .get(name)
             .filter(|value| !value.is_empty())

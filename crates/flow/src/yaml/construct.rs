@@ -31,6 +31,13 @@ fn unknown_tag(raw: &Raw, tag: &str) -> Diagnostic {
 
 fn untagged(raw: &Raw) -> Result<Value, Diagnostic> {
     match &raw.content {
+        // The parser lets them pass inside brackets, where a block scalar cannot be.
+        Content::Scalar(text)
+            if raw.place.style == Style::Plain && text.starts_with(['|', '>', '%', '@', '`']) =>
+        {
+            let first = text.chars().next().unwrap_or_default();
+            Err(invalid(format!("a plain text cannot begin with '{first}'; put it in quotes"), raw.place.at))
+        }
         // `!` on a quoted scalar makes PyYAML treat it as a plain one.
         Content::Scalar(text) if raw.place.style == Style::Plain || raw.tag.is_some() => {
             match scalar::resolve(text) {
@@ -55,7 +62,7 @@ fn tagged(raw: &Raw, kind: &str) -> Result<Value, Diagnostic> {
         Content::Scalar(text) => tagged_scalar(raw, kind, text),
         Content::Seq(items) => match kind {
             "seq" => sequence(items),
-            "omap" | "pairs" => items.iter().map(|item| single_pair(item)).collect::<Result<_, _>>().map(Value::Pairs),
+            "omap" | "pairs" => items.iter().map(single_pair).collect::<Result<_, _>>().map(Value::Pairs),
             "map" | "set" | "str" | "int" | "float" | "bool" | "null" | "binary" | "timestamp" => {
                 Err(invalid(format!("!!{kind} cannot be a sequence"), raw.place.at))
             }
@@ -117,7 +124,8 @@ fn mapping(raw: &Raw, entries: &[Pair]) -> Result<Vec<(Node, Node)>, Diagnostic>
     let mut result: Vec<(Node, Node)> = Vec::with_capacity(flat.len());
     for (key, value) in flat {
         let key = key_of(&key)?;
-        let id = KeyId::of(&key.value).ok_or_else(|| invalid("a collection cannot be a key", key.place.at))?;
+        let id =
+            KeyId::of(&key.value).ok_or_else(|| invalid("a collection cannot be a key", key.place.at))?;
         let value = value_of(&value)?;
         match places.get(&id).and_then(|place| result.get_mut(*place)) {
             // The key stays the first one, but the author looks for the value that counts.
@@ -218,7 +226,12 @@ mod tests {
 
     #[test]
     fn base64_is_read_as_python_reads_it() {
-        for (text, bytes) in [("aGVsbG8=", Some("hello")), ("aGVs\n bG8=", Some("hello")), ("aGk=", Some("hi")), ("aA==", Some("h"))] {
+        for (text, bytes) in [
+            ("aGVsbG8=", Some("hello")),
+            ("aGVs\n bG8=", Some("hello")),
+            ("aGk=", Some("hi")),
+            ("aA==", Some("h")),
+        ] {
             assert_eq!(base64(text).as_deref(), bytes.map(str::as_bytes), "{text}");
         }
         for text in ["aGVsbG8", "a", "é"] {

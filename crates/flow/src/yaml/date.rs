@@ -135,6 +135,17 @@ impl Moment {
         Ok(self)
     }
 
+    /// Python's `repr`, without the zone, which no key of ours has.
+    pub(crate) fn repr(&self) -> String {
+        let Self { year, month, day, time } = self;
+        match time {
+            None => format!("datetime.date({year}, {month}, {day})"),
+            Some(Time { hour, minute, second, .. }) => {
+                format!("datetime.datetime({year}, {month}, {day}, {hour}, {minute}, {second})")
+            }
+        }
+    }
+
     /// What Python's `isoformat()` gives.
     pub(crate) fn iso(&self) -> String {
         let mut text = format!("{:04}-{:02}-{:02}", self.year, self.month, self.day);
@@ -183,7 +194,9 @@ mod tests {
         for text in ["2024-1-2", "2024-01-02x", "24-01-02", "2024-01-02 03:04", "2024-01-02 03:04:05 "] {
             assert!(parse(text).is_none(), "{text}");
         }
-        for text in ["2024-13-01", "2023-02-29", "0000-01-01", "2024-01-02T25:00:00", "2024-01-02T01:00:00+24:00"] {
+        for text in
+            ["2024-13-01", "2023-02-29", "0000-01-01", "2024-01-02T25:00:00", "2024-01-02T01:00:00+24:00"]
+        {
             assert!(parse(text).unwrap().is_err(), "{text}");
         }
     }

@@ -34,7 +34,9 @@ pub(crate) fn to_json(node: &Node, path: &str) -> Result<Json, NotJson> {
         },
         Value::Str(text) => Ok(Json::String(text.clone())),
         Value::Date(moment) => Ok(Json::String(moment.iso())),
-        Value::Binary(_) => refuse("is binary, which JSON cannot hold; write its base64 text without !!binary"),
+        Value::Binary(_) => {
+            refuse("is binary, which JSON cannot hold; write its base64 text without !!binary")
+        }
         Value::Set(_) => refuse("is a set, which JSON cannot hold; write a list"),
         Value::Seq(items) => items
             .iter()
@@ -76,8 +78,10 @@ fn key_text(key: &Node, path: &str) -> Result<String, NotJson> {
         }
         Value::Float(value) => Ok(float_repr(*value)),
         Value::Date(moment) => Ok(moment.iso()),
-        Value::Binary(_) | Value::Seq(_) | Value::Pairs(_) | Value::Map(_) | Value::Set(_) => {
-            Err(NotJson { problem: "has a key that JSON cannot hold", path: path.to_owned(), at: key.place.at })
-        }
+        Value::Binary(_) | Value::Seq(_) | Value::Pairs(_) | Value::Map(_) | Value::Set(_) => Err(NotJson {
+            problem: "has a key that JSON cannot hold",
+            path: path.to_owned(),
+            at: key.place.at,
+        }),
     }
 }

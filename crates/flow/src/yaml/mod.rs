@@ -1,6 +1,6 @@
 //! YAML 1.1 as PyYAML's `safe_load` reads it, with a position on every value and hard bounds.
 //!
-//! `prescan` refuses what would make the parser itself swell, `tree` builds nodes from parser events within
+//! `prescan` refuses what would make the parser itself swell, `loosen` forgives indentation, `tree` builds nodes from parser events within
 //! the bounds, `construct` gives them their values (tags, merge keys, repeated keys), `scalar` and `date`
 //! know the plain scalars, `python` knows how Python compares and prints them. What the values mean to a
 //! flow is decided in `document`.
@@ -8,6 +8,7 @@
 mod construct;
 mod date;
 mod json;
+mod loosen;
 mod prescan;
 mod python;
 mod scalar;
@@ -16,6 +17,7 @@ mod tree;
 use crate::diagnostic::{Diagnostic, Position};
 
 pub(crate) use json::{NotJson, to_json};
+pub(crate) use loosen::Loosened;
 pub(crate) use python::{is_truthy, repr, repr_sorted, to_int};
 pub(crate) use tree::Style;
 
@@ -99,11 +101,20 @@ impl Node {
     }
 }
 
-/// Reads the one document of `text`. An empty stream is a null, as in PyYAML.
-pub(crate) fn load(text: &str, bounds: Bounds) -> Result<Node, Diagnostic> {
-    prescan::check(text, bounds)?;
-    let root = tree::build(text, bounds)?;
-    construct::value_of(&root)
+/// Reads the one document of `text`, and gives the text that positions inside scalars refer to. An empty stream
+/// is a null, as in PyYAML.
+pub(crate) fn load(text: &str, bounds: Bounds) -> Result<(Node, Loosened), Diagnostic> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let inside = prescan::check(text, bounds)?;
+    let as_it_is = Loosened::unchanged(text);
+    let (root, source) = match tree::build(&as_it_is, bounds) {
+        Ok(root) => (root, as_it_is),
+        Err(problem) => match Loosened::indented(text, &inside) {
+            Some(loosened) => (tree::build(&loosened, bounds).map_err(|_| problem)?, loosened),
+            None => return Err(problem),
+        },
+    };
+    Ok((construct::value_of(&root)?, source))
 }
 
 /// Every problem of YAML itself has the same reason; the message tells them apart.

@@ -1,41 +1,59 @@
 //! One cheap pass before the parser: characters YAML forbids, and flow collections so long or deep that the
-//! parser, which reads ahead to the closing bracket, would hold a token for each of their entries.
+//! parser, which reads ahead to the closing bracket, would hold a token for each of their entries. Tabs, which
+//! the parser would let pass and PyYAML does not, are refused here too.
 
 use super::{Bounds, MAX_DEPTH, invalid};
 use crate::diagnostic::{Diagnostic, Position};
 
-pub(super) fn check(text: &str, bounds: Bounds) -> Result<(), Diagnostic> {
-    let mut scan = Scan { depth: 0, entries: 0, line: 0, column: 0, quote: None, bounds };
-    let mut block: Option<usize> = None;
+/// Checks the text and gives the lines that begin inside brackets or quotes, with the column of the outermost
+/// one: PyYAML does not care how such lines are indented, our parser does.
+pub(super) fn check(text: &str, bounds: Bounds) -> Result<Vec<(u32, usize)>, Diagnostic> {
+    let mut inside = Vec::new();
+    let mut scan = Scan { depth: 0, entries: 0, line: 0, quote: None, outermost: 0, bounds };
+    // The indentation that the lines of a block scalar must exceed, and that of the last line outside of one.
+    let mut block: Option<Option<usize>> = None;
+    let mut previous: Option<usize> = None;
     for (number, line) in (1_u32..).zip(lines(text)) {
         scan.line = number;
         if let Some(column) = line.chars().position(|c| !is_printable(c)) {
             let at = Position::new(number, u32::try_from(column).unwrap_or(u32::MAX).saturating_add(1), 1);
             return Err(invalid("the document contains a control character", at));
         }
+        if line.strip_prefix("%YAML").is_some_and(|rest| !rest.trim_start().starts_with("1.")) {
+            return Err(invalid("only YAML 1 is supported", Position::new(number, 1, 5)));
+        }
         let indent = line.len() - line.trim_start_matches(' ').len();
         let blank = line.trim_matches([' ', '\t']).is_empty();
         if let Some(parent) = block {
             // The text of a block scalar lasts while its lines are indented deeper than its key.
-            if blank || indent > parent {
+            if blank || parent.is_none_or(|parent| indent > parent) {
                 continue;
             }
             block = None;
         }
+        if scan.depth > 0 || scan.quote.is_some() {
+            inside.push((number, scan.outermost));
+        }
         scan.line(line)?;
         if scan.depth == 0 && scan.quote.is_none() && ends_in_block_header(line) {
-            block = Some(indent);
+            // A header on a line of its own belongs to the key above it.
+            let alone = line[indent..].starts_with(['|', '>', '&', '!']) || line.starts_with("---");
+            block = Some(if alone { previous } else { Some(indent) });
+        }
+        if !blank {
+            previous = Some(indent);
         }
     }
-    Ok(())
+    Ok(inside)
 }
 
 struct Scan {
     depth: usize,
     entries: usize,
     line: u32,
-    column: u32,
     quote: Option<u8>,
+    /// Where the bracket or quote stands in which everything else is.
+    outermost: usize,
     bounds: Bounds,
 }
 
@@ -59,7 +77,13 @@ impl Scan {
             }
             match byte {
                 b'#' if at == 0 || matches!(bytes[at - 1], b' ' | b'\t') => break,
-                b'"' | b'\'' if fresh => self.quote = Some(byte),
+                b'\t' => return Err(invalid("a tab cannot stand here; use spaces", self.here(at))),
+                b'"' | b'\'' if fresh => {
+                    self.quote = Some(byte);
+                    if self.depth == 0 {
+                        self.outermost = at;
+                    }
+                }
                 b'[' | b'{' if fresh || self.depth > 0 => self.open(at)?,
                 b']' | b'}' => self.depth = self.depth.saturating_sub(1),
                 b',' if self.depth > 0 => self.entry(at)?,
@@ -83,11 +107,13 @@ impl Scan {
     }
 
     fn open(&mut self, at: usize) -> Result<(), Diagnostic> {
+        if self.depth == 0 {
+            self.outermost = at;
+        }
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.column = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
             let message = format!("collections are nested deeper than {MAX_DEPTH} levels");
-            return Err(invalid(message, Position::new(self.line, self.column, 1)));
+            return Err(invalid(message, self.here(at)));
         }
         self.entry(at)
     }
@@ -95,10 +121,13 @@ impl Scan {
     fn entry(&mut self, at: usize) -> Result<(), Diagnostic> {
         self.entries += 1;
         if self.entries > self.bounds.nodes {
-            self.column = u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1);
-            return Err(too_many(self.bounds.nodes, Position::new(self.line, self.column, 1)));
+            return Err(too_many(self.bounds.nodes, self.here(at)));
         }
         Ok(())
+    }
+
+    fn here(&self, at: usize) -> Position {
+        Position::new(self.line, u32::try_from(at).unwrap_or(u32::MAX).saturating_add(1), 1)
     }
 }
 
@@ -140,12 +169,15 @@ mod tests {
             format!("a: |\n  [{row}]\n  it's\n  {row}\nb: [1]\n"),
             format!("a: b # [{row}]\n"),
             format!("- |\n [{row}]\n- 1"),
-            format!("a: it's {row} [x\nb: it's, [{row}"),
+            format!("a:\n  |\n [{row}]\nb: 1"),
+            format!("--- |\n[{row}]\n"),
+            format!("a: it's {row} [x\nb: it's, [{row}\n"),
         ] {
-            let found = check(&text, BOUNDS).err();
-            assert_eq!(found.is_some(), text.ends_with(&format!("[{row}")) && false, "{text}");
+            assert!(check(&text, BOUNDS).is_ok(), "{text}");
         }
-        for text in [format!("a: [{row}]"), format!("- {{{row}}}"), format!("&x [{row}]"), format!("a: [\n {row}\n]")] {
+        for text in
+            [format!("a: [{row}]"), format!("- {{{row}}}"), format!("&x [{row}]"), format!("a: [\n {row}\n]")]
+        {
             assert!(check(&text, BOUNDS).is_err(), "{text}");
         }
     }
@@ -156,6 +188,12 @@ mod tests {
         assert!(check(&"[".repeat(64), Bounds { nodes: 1000, bytes: 0 }).is_ok());
         let problem = check("a: b\nc: \u{7}", BOUNDS).unwrap_err();
         assert_eq!((problem.line(), problem.column()), (Some(2), Some(4)));
-        assert!(check("a: \u{feff}é\u{1F955}\t\r\n", BOUNDS).is_ok());
+        assert!(check("a: \u{feff}é\u{1F955}\r\n", BOUNDS).is_ok());
+        for tabbed in ["\ta: 1", "a:\tb", "a: b\tc", "- a\t# c", "a: [\t1]"] {
+            assert!(check(tabbed, BOUNDS).is_err(), "{tabbed}");
+        }
+        for tabbed in ["a: 'b\tc'", "a: b #\tc", "a: |\n  b\tc", "a:\n  >-\n  b\tc"] {
+            assert!(check(tabbed, BOUNDS).is_ok(), "{tabbed}");
+        }
     }
 }

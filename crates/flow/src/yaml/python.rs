@@ -69,7 +69,9 @@ pub(crate) fn to_int(value: &Value) -> Option<i64> {
         Value::Float(value) => value.is_finite().then_some(*value as i64),
         Value::Str(text) => int_of_text(text),
         Value::Binary(bytes) => int_of_text(std::str::from_utf8(bytes).ok()?),
-        Value::Null | Value::Date(_) | Value::Seq(_) | Value::Pairs(_) | Value::Map(_) | Value::Set(_) => None,
+        Value::Null | Value::Date(_) | Value::Seq(_) | Value::Pairs(_) | Value::Map(_) | Value::Set(_) => {
+            None
+        }
     }
 }
 
@@ -79,7 +81,8 @@ fn int_of_text(text: &str) -> Option<i64> {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let grouped = digits.split('_').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
+    let grouped =
+        digits.split('_').all(|group| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit()));
     if !grouped {
         return None;
     }
@@ -97,7 +100,7 @@ pub(crate) fn repr(value: &Value) -> String {
         Value::Huge(digits) => digits.clone(),
         Value::Float(value) => float_repr(*value),
         Value::Str(text) => str_repr(text),
-        Value::Date(moment) => str_repr(&moment.iso()),
+        Value::Date(moment) => moment.repr(),
         Value::Binary(bytes) => format!("b{}", str_repr(&String::from_utf8_lossy(bytes))),
         Value::Seq(_) | Value::Pairs(_) => "[...]".to_owned(),
         Value::Map(_) | Value::Set(_) => "{...}".to_owned(),
@@ -147,16 +150,23 @@ pub(crate) fn repr_sorted(keys: &[&Node]) -> String {
     if numbers.is_some() {
         keys.sort_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal));
     } else {
-        keys.sort_by_cached_key(|key| match key {
-            Value::Str(text) => (String::new(), text.clone()),
-            other => (repr(other), String::new()),
-        });
-        let all_text = keys.iter().all(|key| matches!(key, Value::Str(_)));
-        if !all_text {
-            keys.sort_by_cached_key(|key| repr(key));
+        // Texts sort by their characters; the quotes around them could change the order.
+        let texts: Option<Vec<&str>> = keys.iter().map(|key| text(key)).collect();
+        match texts {
+            Some(_) => keys.sort_by_key(|key| text(key)),
+            None => keys.sort_by_cached_key(|key| repr(key)),
         }
     }
     format!("[{}]", keys.iter().map(|key| repr(key)).collect::<Vec<_>>().join(", "))
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Str(text) => Some(text),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Huge(_) | Value::Float(_) => None,
+        Value::Date(_) | Value::Binary(_) | Value::Seq(_) | Value::Pairs(_) => None,
+        Value::Map(_) | Value::Set(_) => None,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "only the order of keys in a message depends on it")]
@@ -176,10 +186,14 @@ mod tests {
 
     #[test]
     fn text_and_floats_print_as_python_prints_them() {
-        for (text, shown) in [("a", "'a'"), ("it's", "\"it's\""), ("a'b\"", "'a\\'b\"'"), ("\n\u{7}", "'\\n\\x07'")] {
+        for (text, shown) in
+            [("a", "'a'"), ("it's", "\"it's\""), ("a'b\"", "'a\\'b\"'"), ("\n\u{7}", "'\\n\\x07'")]
+        {
             assert_eq!(str_repr(text), shown);
         }
-        for (value, shown) in [(1.5, "1.5"), (1e16, "1e+16"), (1e-5, "1e-05"), (100.0, "100.0"), (-0.0, "-0.0")] {
+        for (value, shown) in
+            [(1.5, "1.5"), (1e16, "1e+16"), (1e-5, "1e-05"), (100.0, "100.0"), (-0.0, "-0.0")]
+        {
             assert_eq!(float_repr(value), shown);
         }
     }
@@ -187,9 +201,16 @@ mod tests {
     #[test]
     fn versions_are_read_as_python_int_does() {
         for (value, number) in [
-            (Value::Float(1.9), Some(1)), (Value::Bool(true), Some(1)), (Value::Str(" 2 ".into()), Some(2)),
-            (Value::Str("1_0".into()), Some(10)), (Value::Str("1__0".into()), None), (Value::Str("one".into()), None),
-            (Value::Null, None), (Value::Float(f64::INFINITY), None), (Value::Int(0), Some(0)), (Value::Str("-3".into()), Some(-3)),
+            (Value::Float(1.9), Some(1)),
+            (Value::Bool(true), Some(1)),
+            (Value::Str(" 2 ".into()), Some(2)),
+            (Value::Str("1_0".into()), Some(10)),
+            (Value::Str("1__0".into()), None),
+            (Value::Str("one".into()), None),
+            (Value::Null, None),
+            (Value::Float(f64::INFINITY), None),
+            (Value::Int(0), Some(0)),
+            (Value::Str("-3".into()), Some(-3)),
         ] {
             assert_eq!(to_int(&value), number, "{value:?}");
         }

@@ -147,7 +147,7 @@ pub(super) fn integer(text: &str) -> Option<Value> {
     if body.is_empty() {
         return None;
     }
-    let parsed = if body == "0" {
+    let value = if body == "0" {
         Some(Value::Int(0))
     } else if let Some(digits) = body.strip_prefix("0b") {
         radix(digits, 2)
@@ -160,10 +160,19 @@ pub(super) fn integer(text: &str) -> Option<Value> {
     } else {
         radix(body, 10)
     }?;
-    Some(match parsed {
-        Value::Int(value) if negative => Value::Int(-value),
-        Value::Huge(digits) if negative => Value::Huge(format!("-{digits}")),
-        other => other,
+    if !negative {
+        return Some(value);
+    }
+    Some(match value {
+        Value::Int(value) => value.checked_neg().map_or_else(|| Value::Huge(value.to_string()), Value::Int),
+        Value::Huge(digits) => Value::Huge(format!("-{digits}")),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Float(_)
+        | Value::Str(_)
+        | Value::Date(_)
+        | Value::Binary(_) => value,
+        Value::Seq(_) | Value::Pairs(_) | Value::Map(_) | Value::Set(_) => value,
     })
 }
 
@@ -217,39 +226,75 @@ mod tests {
 
     fn shown(text: &str) -> String {
         match resolve(text) {
-            Plain::Value(value) => match value {
-                Value::Null => "null".to_owned(),
-                Value::Bool(value) => value.to_string(),
-                Value::Int(value) => value.to_string(),
-                Value::Huge(digits) => format!("huge {digits}"),
-                Value::Float(value) => format!("{value:?}"),
-                Value::Str(text) => format!("{text:?}"),
-                Value::Date(moment) => moment.iso(),
-                other => format!("{other:?}"),
-            },
-            other => format!("{other:?}"),
+            Plain::Value(Value::Null) => "null".to_owned(),
+            Plain::Value(Value::Bool(value)) => value.to_string(),
+            Plain::Value(Value::Int(value)) => value.to_string(),
+            Plain::Value(Value::Float(value)) => format!("{value:?}"),
+            Plain::Value(Value::Str(text)) => format!("{text:?}"),
+            Plain::Value(Value::Date(moment)) => moment.iso(),
+            other @ (Plain::Value(_) | Plain::Merge | Plain::Equals | Plain::Impossible(_)) => {
+                format!("{other:?}")
+            }
         }
     }
 
     #[test]
     fn numbers_are_those_of_yaml_1_1() {
         for (text, value) in [
-            ("017", "15"), ("08", "\"08\""), ("0o17", "\"0o17\""), ("1:30", "90"), ("-190:20", "-11420"),
-            ("190:20:30.15", "685230.15"), ("1:60", "\"1:60\""), ("0:30", "\"0:30\""), ("1e3", "\"1e3\""),
-            ("1.0e3", "\"1.0e3\""), ("1.0e+3", "1000.0"), ("1.", "1.0"), (".5", "0.5"), ("-.5", "\"-.5\""),
-            (".5_0", "0.5"), ("1__0", "10"), ("_1", "\"_1\""), ("0x1F", "31"), ("-0x10", "-16"), ("0b11", "3"),
-            ("0_", "0"), ("012_3", "83"), ("+12", "12"), (".inf", "inf"), ("-.INF", "-inf"), ("-.nan", "\"-.nan\""),
-            ("99999999999999999999", "99999999999999999999"), ("1.0e+400", "inf"), (".", "\".\""),
+            ("017", "15"),
+            ("08", "\"08\""),
+            ("0o17", "\"0o17\""),
+            ("1:30", "90"),
+            ("-190:20", "-11420"),
+            ("190:20:30.15", "685230.15"),
+            ("1:60", "\"1:60\""),
+            ("0:30", "\"0:30\""),
+            ("1e3", "\"1e3\""),
+            ("1.0e3", "\"1.0e3\""),
+            ("1.0e+3", "1000.0"),
+            ("1.", "1.0"),
+            (".5", "0.5"),
+            ("-.5", "\"-.5\""),
+            (".5_0", "0.5"),
+            ("1__0", "10"),
+            ("_1", "\"_1\""),
+            ("0x1F", "31"),
+            ("-0x10", "-16"),
+            ("0b11", "3"),
+            ("0_", "0"),
+            ("012_3", "83"),
+            ("+12", "12"),
+            (".inf", "inf"),
+            ("-.INF", "-inf"),
+            ("-.nan", "\"-.nan\""),
+            ("99999999999999999999", "99999999999999999999"),
+            ("1.0e+400", "inf"),
+            (".", "\".\""),
         ] {
             assert_eq!(shown(text), value, "{text}");
         }
     }
 
     #[test]
+    fn no_integer_is_too_large_to_be_negated() {
+        let least = i128::MIN.to_string();
+        assert!(matches!(integer(&format!("-{least}")), Some(Value::Huge(_))));
+        assert!(matches!(integer(&"9".repeat(500)), Some(Value::Huge(_))));
+    }
+
+    #[test]
     fn words_are_those_of_yaml_1_1() {
         for (text, value) in [
-            ("yes", "true"), ("Off", "false"), ("ON", "true"), ("y", "\"y\""), ("tRUE", "\"tRUE\""), ("~", "null"),
-            ("Null", "null"), ("nULL", "\"nULL\""), ("2024-01-02", "2024-01-02"), ("2024-1-2", "\"2024-1-2\""),
+            ("yes", "true"),
+            ("Off", "false"),
+            ("ON", "true"),
+            ("y", "\"y\""),
+            ("tRUE", "\"tRUE\""),
+            ("~", "null"),
+            ("Null", "null"),
+            ("nULL", "\"nULL\""),
+            ("2024-01-02", "2024-01-02"),
+            ("2024-1-2", "\"2024-1-2\""),
         ] {
             assert_eq!(shown(text), value, "{text}");
         }

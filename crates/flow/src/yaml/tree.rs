@@ -7,7 +7,7 @@ use std::rc::Rc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput};
 
 use super::prescan::too_many;
-use super::{Bounds, MAX_DEPTH, Place, invalid};
+use super::{Bounds, Loosened, MAX_DEPTH, Place, invalid};
 use crate::diagnostic::{Diagnostic, Position};
 
 /// How a scalar is written; decides how a place inside its text maps to the source.
@@ -64,6 +64,7 @@ struct Open {
 }
 
 struct Builder<'a> {
+    source: &'a Loosened,
     text: &'a str,
     bounds: Bounds,
     open: Vec<Open>,
@@ -71,14 +72,15 @@ struct Builder<'a> {
     names: HashSet<&'a str>,
     root: Option<Rc<Raw>>,
     total: Weight,
-    /// Where the previous event ended, in characters and bytes: an anchor stands behind it.
+    /// The last character that was looked up, and its byte.
     cursor: (usize, usize),
 }
 
 /// Builds the only document of the stream; an empty stream is an empty scalar.
-pub(super) fn build(text: &str, bounds: Bounds) -> Result<Rc<Raw>, Diagnostic> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+pub(super) fn build(source: &Loosened, bounds: Bounds) -> Result<Rc<Raw>, Diagnostic> {
+    let text = source.text.as_str();
     let mut builder = Builder {
+        source,
         text,
         bounds,
         open: Vec::new(),
@@ -91,11 +93,15 @@ pub(super) fn build(text: &str, bounds: Bounds) -> Result<Rc<Raw>, Diagnostic> {
     let mut documents = 0;
     let mut parser: Parser<'_, StrInput<'_>> = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
-        let (event, span) = event.map_err(|error| invalid(error.info(), position(*error.marker())))?;
+        let (event, span) =
+            event.map_err(|error| invalid(error.info(), builder.position(*error.marker())))?;
         if matches!(event, Event::DocumentStart(_)) {
             documents += 1;
             if documents > 1 {
-                return Err(invalid("more than one document; a flow is a single one", position(span.start)));
+                return Err(invalid(
+                    "more than one document; a flow is a single one",
+                    builder.position(span.start),
+                ));
             }
         }
         builder.event(event, span)?;
@@ -110,7 +116,10 @@ impl Builder<'_> {
             Event::DocumentStart(_) | Event::DocumentEnd => Ok(()),
             Event::Alias(anchor) => {
                 let Some(target) = self.anchors.get(&anchor).map(Rc::clone) else {
-                    return Err(invalid("an alias may not stand for a value that contains it", position(span.start)));
+                    return Err(invalid(
+                        "an alias may not stand for a value that contains it",
+                        self.position(span.start),
+                    ));
                 };
                 self.count(target.weight, span)?;
                 self.place(target);
@@ -120,8 +129,9 @@ impl Builder<'_> {
                 self.note_anchor(anchor, span)?;
                 let weight = Weight { nodes: 1, bytes: text.len(), height: 0 };
                 self.count(weight, span)?;
-                let place = place_of(span, style_of(style));
-                let raw = Raw { content: Content::Scalar(text.into_owned()), tag: full_tag(tag), place, weight };
+                let place = self.place_of(span, style_of(style));
+                let raw =
+                    Raw { content: Content::Scalar(text.into_owned()), tag: full_tag(tag), place, weight };
                 self.finish(raw, anchor);
                 Ok(())
             }
@@ -134,11 +144,17 @@ impl Builder<'_> {
         }
     }
 
-    fn begin(&mut self, is_map: bool, anchor: usize, tag: Option<String>, span: Span) -> Result<(), Diagnostic> {
+    fn begin(
+        &mut self,
+        is_map: bool,
+        anchor: usize,
+        tag: Option<String>,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
         self.note_anchor(anchor, span)?;
         let weight = Weight { nodes: 1, bytes: 0, height: 0 };
         self.count(weight, span)?;
-        let place = place_of(span, Style::Collection);
+        let place = self.place_of(span, Style::Collection);
         self.open.push(Open { children: Vec::new(), is_map, anchor, tag, place, weight });
         Ok(())
     }
@@ -177,7 +193,7 @@ impl Builder<'_> {
     }
 
     fn count(&mut self, weight: Weight, span: Span) -> Result<(), Diagnostic> {
-        let at = position(span.start);
+        let at = self.position(span.start);
         self.total.nodes += weight.nodes;
         self.total.bytes += weight.bytes;
         if self.open.len() + weight.height >= MAX_DEPTH {
@@ -192,20 +208,20 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The parser lets a name be anchored twice, PyYAML does not. The name stands between two events.
+    /// The parser lets a name be anchored twice, PyYAML does not. A node's span begins with its properties.
     fn note_anchor(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         if anchor == 0 {
             return Ok(());
         }
-        let (from, to) = (self.cursor.1, self.byte_of(span.start.index()));
-        let gap = self.text.get(from..to).unwrap_or_default();
-        let uncommented = gap.split('\n').map(|line| line.find(" #").map_or(line, |at| &line[..at]));
-        let name = uncommented.filter_map(|line| line.rsplit_once('&')).last().map(|(_, rest)| {
-            rest.split([' ', '\t', '\r', ',', '[', ']', '{', '}']).next().unwrap_or_default()
-        });
-        match name {
+        let start = self.byte_of(span.start.index());
+        let mut words = self
+            .text
+            .get(start..)
+            .unwrap_or_default()
+            .split([' ', '\t', '\n', '\r', ',', '[', ']', '{', '}']);
+        match words.find_map(|word| word.strip_prefix('&')) {
             Some(name) if !self.names.insert(name) => {
-                Err(invalid(format!("the anchor '{name}' is defined twice"), position(span.start)))
+                Err(invalid(format!("the anchor '{name}' is defined twice"), self.position(span.start)))
             }
             Some(_) | None => Ok(()),
         }
@@ -220,6 +236,23 @@ impl Builder<'_> {
             self.cursor = (index, bytes + step);
         }
         self.cursor.1
+    }
+
+    /// The position in the document as it was written.
+    fn position(&self, marker: Marker) -> Position {
+        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let line = number(marker.line()).max(1);
+        let column = number(marker.col()).saturating_sub(self.source.added_to(line));
+        Position::new(line, column.saturating_add(1), 1)
+    }
+
+    fn place_of(&self, span: Span, style: Style) -> Place {
+        let mut at = self.position(span.start);
+        if span.end.line() == span.start.line() {
+            let width = span.end.col().saturating_sub(span.start.col());
+            at.length = u32::try_from(width).unwrap_or(u32::MAX).max(1);
+        }
+        Place { at, chars: (span.start.index(), span.end.index()), style }
     }
 }
 
@@ -239,18 +272,4 @@ const fn style_of(style: ScalarStyle) -> Style {
         ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
         ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
     }
-}
-
-fn position(marker: Marker) -> Position {
-    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Position::new(number(marker.line()).max(1), number(marker.col()).saturating_add(1), 1)
-}
-
-fn place_of(span: Span, style: Style) -> Place {
-    let mut at = position(span.start);
-    if span.end.line() == span.start.line() {
-        let width = span.end.col().saturating_sub(span.start.col());
-        at.length = u32::try_from(width).unwrap_or(u32::MAX).max(1);
-    }
-    Place { at, chars: (span.start.index(), span.end.index()), style }
 }
