@@ -1,5 +1,6 @@
 //! What one decision and one fold cost. Figures and their reading: docs/performance.md.
-#![expect(missing_docs, reason = "criterion's macros make undocumented items")]
+#![allow(clippy::unwrap_used, reason = "a bench stops at the first surprise")]
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;
 
@@ -21,7 +22,8 @@ fn wide(nodes: usize) -> State {
     let mut execution = Execution::new().given(&caller(), command);
     execution = execution.given(&caller(), start());
     while execution.state().needs_advance() {
-        execution = execution.given(&pyoco_core::command::Issuer::Scheduler, pyoco_core::command::AdvanceExecution {});
+        execution = execution
+            .given(&pyoco_core::command::Issuer::Scheduler, pyoco_core::command::AdvanceExecution {});
     }
     execution.given(&caller(), start_node("t0")).state().clone()
 }
@@ -33,17 +35,29 @@ fn commands(c: &mut Criterion) {
         let at = state.updated_at.unwrap();
         let progress = Request::new(caller(), at, progress("t0", 50.0));
         group.bench_with_input(BenchmarkId::new("ReportNodeProgress", nodes), &state, |b, state| {
-            b.iter_batched_ref(|| state.clone(), |state| black_box(decide(state, &progress)), BatchSize::LargeInput);
+            b.iter_batched_ref(
+                || state.clone(),
+                |state| black_box(decide(state, &progress)),
+                BatchSize::LargeInput,
+            );
         });
         if nodes > 1 {
             let start = Request::new(caller(), at, start_node("t1"));
             group.bench_with_input(BenchmarkId::new("StartNode", nodes), &state, |b, state| {
-                b.iter_batched_ref(|| state.clone(), |state| black_box(decide(state, &start)), BatchSize::LargeInput);
+                b.iter_batched_ref(
+                    || state.clone(),
+                    |state| black_box(decide(state, &start)),
+                    BatchSize::LargeInput,
+                );
             });
         }
         let succeed = Request::new(caller(), at, succeed("t0", json!({"rows": 3})));
         group.bench_with_input(BenchmarkId::new("SucceedNode", nodes), &state, |b, state| {
-            b.iter_batched_ref(|| state.clone(), |state| black_box(decide(state, &succeed)), BatchSize::LargeInput);
+            b.iter_batched_ref(
+                || state.clone(),
+                |state| black_box(decide(state, &succeed)),
+                BatchSize::LargeInput,
+            );
         });
     }
     group.finish();

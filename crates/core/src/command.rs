@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::event::{Actor, ActorKind, Changes, Choice, ErrorInfo, BlobRef};
+use crate::event::{Actor, ActorKind, BlobRef, Changes, Choice, ErrorInfo};
 use crate::ids::{Attempt, CommandId, Epoch, ExecutionId, JobId, NodeId, Tag, TenantId, WorkerId};
 use crate::json::{Json, Object};
 use crate::plan::Plan;

@@ -5,8 +5,8 @@
 //! be seen: filters and tenant come with every request.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ExecutionId;
@@ -30,7 +30,9 @@ pub struct InvalidCursor;
 const LIMITS: Limits = Limits { bytes: 512, depth: 1 };
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new().with_encode_padding(false).with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +85,13 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         let long = "A".repeat(10_240);
-        let made_up = [r#"{"u":1e400,"r":"a"}"#, r#"{"u":1,"u":2,"r":"a"}"#, r#"{"u":NaN,"r":"a"}"#, r#"{"u":1,"r":"a.>"}"#, "[]"];
+        let made_up = [
+            r#"{"u":1e400,"r":"a"}"#,
+            r#"{"u":1,"u":2,"r":"a"}"#,
+            r#"{"u":NaN,"r":"a"}"#,
+            r#"{"u":1,"r":"a.>"}"#,
+            "[]",
+        ];
         let made_up = made_up.map(|text| ENGINE.encode(text));
         for text in ["", "!!!", "abc", long.as_str()].into_iter().chain(made_up.iter().map(String::as_str)) {
             assert_eq!(Cursor::decode(text), Err(InvalidCursor), "{text}");

@@ -100,7 +100,9 @@ fn scan(bytes: &[u8], limits: Limits) -> Result<(), JsonError> {
 /// The position behind a string that starts at `start`; an unfinished one ends the document.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\'))) {
+    while let Some(found) =
+        bytes.get(at..).and_then(|rest| rest.iter().position(|b| matches!(b, b'"' | b'\\')))
+    {
         match bytes[at + found] {
             b'"' => return at + found + 1,
             _ => at += found + 2,
@@ -315,7 +317,9 @@ mod tests {
         let deep = "[".repeat(10_000);
         assert_eq!(read(&deep), Err(JsonError::TooDeep { offset: 64, limit: 64 }));
         assert!(matches!(read(&" ".repeat(2 << 20)), Err(JsonError::TooLong { .. })));
-        for text in ["", "NaN", "[Infinity]", "{\"a\":1", "\"\\ud800\"", "1e400", "[1,]", "nul", "\"abc", "\u{feff}1"] {
+        for text in
+            ["", "NaN", "[Infinity]", "{\"a\":1", "\"\\ud800\"", "1e400", "[1,]", "nul", "\"abc", "\u{feff}1"]
+        {
             assert!(matches!(read(text), Err(JsonError::Malformed(_))), "{text}");
         }
         assert!(decode::<Json>(b"\"\xff\"", Limits::BODY).is_err());

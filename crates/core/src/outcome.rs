@@ -167,9 +167,11 @@ impl Reason {
     pub const fn kind(&self) -> RejectionKind {
         match self {
             Self::UnknownExecution(_) | Self::UnknownNode(_) => RejectionKind::NotFound,
-            Self::ProgressOutOfRange | Self::ValueTooLarge | Self::OnlyAWorker | Self::PlanMissing | Self::WrongChoice(_) => {
-                RejectionKind::Invalid
-            }
+            Self::ProgressOutOfRange
+            | Self::ValueTooLarge
+            | Self::OnlyAWorker
+            | Self::PlanMissing
+            | Self::WrongChoice(_) => RejectionKind::Invalid,
             Self::ExecutionExists
             | Self::KeyReused
             | Self::NotStarted

@@ -1,5 +1,14 @@
 //! Events, records and commands as bytes: exact names, round trips, and hostile input that only ever is an error.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 use proptest::prelude::*;
 use pyoco_core::command::Command;
 use pyoco_core::event::{EventEnvelope, EventType};
@@ -38,13 +47,17 @@ fn full_payload(kind: EventType) -> Value {
         EventType::ExecutionStarted => json!({"startedBy": by}),
         EventType::ExecutionCompleted => json!({"result": {"r": 1}}),
         EventType::ExecutionArchived => json!({"reason": "r"}),
-        EventType::ExecutionCancelRequested | EventType::ExecutionFailRequested => json!({"reason": "r", "requestedBy": by}),
+        EventType::ExecutionCancelRequested | EventType::ExecutionFailRequested => {
+            json!({"reason": "r", "requestedBy": by})
+        }
         EventType::ExecutionCanceled => json!({"reason": "r", "canceledAt": "2026-01-02T03:04:05.000006Z"}),
         EventType::ExecutionFailed => json!({"reason": "r", "failedNodeId": "n", "error": error}),
         EventType::NodeCreated => json!({"nodeId": "n", "nodeType": "Task", "meta": {"m": 1}}),
         EventType::NodeReady | EventType::NodeResumed | EventType::JoinPassed => json!({"nodeId": "n"}),
         EventType::NodeStarted => json!({"nodeId": "n", "attempt": 1, "workerId": "w"}),
-        EventType::NodeProgressReported => json!({"nodeId": "n", "progress": 42.5, "message": "m", "metrics": {"x": 1}}),
+        EventType::NodeProgressReported => {
+            json!({"nodeId": "n", "progress": 42.5, "message": "m", "metrics": {"x": 1}})
+        }
         EventType::NodeWaiting => json!({"nodeId": "n", "waitKey": "k", "prompt": {"p": 1}}),
         EventType::NodeResumeRequested => json!({"nodeId": "n", "resumeKey": "k", "requestedBy": by}),
         EventType::NodeSucceeded => json!({"nodeId": "n", "output": {"o": 1}}),
@@ -75,7 +88,16 @@ fn every_type_keeps_every_field_of_the_contract_and_every_unknown_one() {
 fn optional_fields_may_be_missing_and_required_ones_may_not() {
     for kind in EventType::ALL {
         let full = full_payload(kind);
-        let required = ["graphId", "nodeId", "nodeType", "attempt", "branchIds", "policy", "isPassable", "expectedBranches"];
+        let required = [
+            "graphId",
+            "nodeId",
+            "nodeType",
+            "attempt",
+            "branchIds",
+            "policy",
+            "isPassable",
+            "expectedBranches",
+        ];
         for field in full.as_object().unwrap().keys() {
             let mut payload = full.clone();
             payload.as_object_mut().unwrap().shift_remove(field);
@@ -132,8 +154,12 @@ fn hostile_envelopes_are_errors() {
         assert_ne!(bad, text);
         assert!(json::decode::<EventEnvelope>(bad.as_bytes(), Limits::RECORD).is_err(), "{to}");
     }
-    let deep = text.replacen(r#""n""#, &format!(r#""n","x":{}1{}"#, "[".repeat(10_000), "]".repeat(10_000)), 1);
-    assert!(matches!(json::decode::<EventEnvelope>(deep.as_bytes(), Limits::RECORD), Err(JsonError::TooDeep { .. })));
+    let deep =
+        text.replacen(r#""n""#, &format!(r#""n","x":{}1{}"#, "[".repeat(10_000), "]".repeat(10_000)), 1);
+    assert!(matches!(
+        json::decode::<EventEnvelope>(deep.as_bytes(), Limits::RECORD),
+        Err(JsonError::TooDeep { .. })
+    ));
 }
 
 fn some_log() -> Execution {
@@ -156,18 +182,24 @@ fn a_record_survives_its_stored_form_byte_for_byte() {
 fn a_changed_missing_or_repeated_record_is_found() {
     let execution = some_log();
     let log = execution.log();
-    let fold = |log: &[Vec<u8>]| State::from_log(ExecutionId::new("e-1").unwrap(), log.iter().map(Vec::as_slice));
+    let fold =
+        |log: &[Vec<u8>]| State::from_log(ExecutionId::new("e-1").unwrap(), log.iter().map(Vec::as_slice));
     assert!(fold(log).is_ok());
     for at in 0..log.len() {
         let mut missing = log.to_vec();
         missing.remove(at);
-        assert_eq!(fold(&missing).is_ok(), at == log.len() - 1, "only the loss of the tail needs another witness");
+        assert_eq!(
+            fold(&missing).is_ok(),
+            at == log.len() - 1,
+            "only the loss of the tail needs another witness"
+        );
         let mut repeated = log.to_vec();
         repeated.insert(at, log[at].clone());
         assert!(matches!(fold(&repeated), Err(LogError::Gap { .. })));
         if at < log.len() - 1 {
             let mut changed = log.to_vec();
-            let text = String::from_utf8(changed[at].clone()).unwrap().replace("w1", "w2").replace("main", "mein");
+            let text =
+                String::from_utf8(changed[at].clone()).unwrap().replace("w1", "w2").replace("main", "mein");
             changed[at] = text.into_bytes();
             assert!(changed[at] == log[at] || fold(&changed).is_err(), "record {at}");
         }

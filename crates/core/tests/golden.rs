@@ -2,6 +2,15 @@
 //!
 //! The files under golden/v1 are never rewritten. A new case is added with `ADD_GOLDEN=1`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,7 +45,9 @@ fn chain(steps: Vec<(Issuer, Command)>, begun: Execution) -> Execution {
 /// One history of every kind that the product can write.
 fn histories() -> Vec<(&'static str, Execution)> {
     let w = worker(1);
-    let run = |id: &str| vec![(worker(1), start_node(id).into()), (worker(1), succeed(id, json!({"from": id})).into())];
+    let run = |id: &str| {
+        vec![(worker(1), start_node(id).into()), (worker(1), succeed(id, json!({"from": id})).into())]
+    };
     let diamond = Graph::new()
         .task("s", callable())
         .task("l", callable())
@@ -51,9 +62,14 @@ fn histories() -> Vec<(&'static str, Execution)> {
     let completed = chain([run("s"), run("l"), run("r"), run("end")].concat(), Execution::claimed(&diamond));
     let retry = Policy { retries: 1, retry_delay: Millis(100), ..Policy::default() };
     let retried = Execution::claimed(&Graph::new().task_with("a", callable(), retry).plan());
-    let retried = chain(vec![(w.clone(), start_node("a").into()), (w.clone(), fail("a", "first").into())], retried);
+    let retried =
+        chain(vec![(w.clone(), start_node("a").into()), (w.clone(), fail("a", "first").into())], retried);
     let failed = chain(
-        vec![(w.clone(), start_node("a").into()), (w.clone(), fail("a", "second").into()), (caller(), archive().into())],
+        vec![
+            (w.clone(), start_node("a").into()),
+            (w.clone(), fail("a", "second").into()),
+            (caller(), archive().into()),
+        ],
         retried.later(Millis(200)),
     );
     let canceled = chain(
@@ -66,23 +82,39 @@ fn histories() -> Vec<(&'static str, Execution)> {
         Execution::claimed(&Graph::chain(&["a", "b"], &callable()).plan()),
     );
     let approval = Graph::new().task("ask", wait("k")).task("go", external()).edge("ask", "go").plan();
-    let approved = chain(vec![(caller(), resume("ask", "k").into()), (caller(), start_node("go").into())], Execution::started(&approval));
+    let approved = chain(
+        vec![(caller(), resume("ask", "k").into()), (caller(), start_node("go").into())],
+        Execution::started(&approval),
+    );
     let body = Graph::new().task("each", callable()).block();
     let over = Expression::parse("$ctx.params.items").unwrap();
     let kind = Kind::ForEach { over, item: Some("x".to_owned()), index: None, body };
     let looped = Graph::new().task("each", callable()).node("loop", kind).edge("each", "loop").plan();
     let items = Choice::Items(Arc::new(vec![Json(json!("p")), Json(json!("q"))]));
     let looped = chain(
-        [run("each"), vec![(w.clone(), choose("loop", items).into())], run("loop/1/each"), run("loop/2/each")].concat(),
+        [
+            run("each"),
+            vec![(w.clone(), choose("loop", items).into())],
+            run("loop/1/each"),
+            run("loop/2/each"),
+        ]
+        .concat(),
         Execution::claimed(&looped),
     );
     let foreign = Issuer::Foreign { id: None };
     let imported = chain(
-        vec![(foreign.clone(), import(ForeignStatus::Running).into()), (foreign, import(ForeignStatus::Completed).into())],
+        vec![
+            (foreign.clone(), import(ForeignStatus::Running).into()),
+            (foreign, import(ForeignStatus::Completed).into()),
+        ],
         Execution::new(),
     );
     let taken_over = chain(
-        vec![(w.clone(), start_node("a").into()), (worker(0), claim("job-1", None).into()), (worker(2), drain().into())],
+        vec![
+            (w, start_node("a").into()),
+            (worker(0), claim("job-1", None).into()),
+            (worker(2), drain().into()),
+        ],
         Execution::claimed(&Graph::chain(&["a"], &callable()).plan()),
     );
     vec![
@@ -121,8 +153,13 @@ fn stored_logs_fold_to_what_was_shown() {
 fn todays_histories_are_those_that_are_stored() {
     for (name, execution) in histories() {
         let stored = std::fs::read_to_string(folder().join(format!("{name}.jsonl"))).expect("a golden log");
-        let written: Vec<&str> = execution.log().iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
-        assert_eq!(written, stored.lines().collect::<Vec<_>>(), "{name}: new records differ from those of format 1");
+        let written: Vec<&str> =
+            execution.log().iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
+        assert_eq!(
+            written,
+            stored.lines().collect::<Vec<_>>(),
+            "{name}: new records differ from those of format 1"
+        );
     }
 }
 
@@ -131,7 +168,8 @@ fn add_missing() {
     for (name, execution) in histories() {
         let path = folder().join(format!("{name}.jsonl"));
         if !path.exists() {
-            let lines: Vec<&str> = execution.log().iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
+            let lines: Vec<&str> =
+                execution.log().iter().map(|bytes| std::str::from_utf8(bytes).unwrap()).collect();
             std::fs::write(&path, lines.join("\n") + "\n").unwrap();
             let shown = serde_json::to_string_pretty(&views(execution.state())).unwrap();
             std::fs::write(path.with_extension("json"), shown + "\n").unwrap();

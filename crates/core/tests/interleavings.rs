@@ -1,6 +1,15 @@
 //! Random interleavings of everybody's commands on random plans. Each accepted step is sealed and the whole log
 //! folded again by the test kit, so these runs also show that folding equals living.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 mod checks;
 
 use std::sync::Arc;
@@ -81,8 +90,9 @@ fn target(state: &State, number: u8) -> String {
 
 fn command(state: &State, step: &Step) -> (Issuer, Command) {
     let node = target(state, step.node);
-    let by_worker = || if step.who % 8 == 0 { worker(u64::from(step.node % 3)) } else { worker(state.epoch.0) };
-    let anyone = || if step.who % 2 == 0 { caller() } else { by_worker() };
+    let by_worker =
+        || if step.who.is_multiple_of(8) { worker(u64::from(step.node % 3)) } else { worker(state.epoch.0) };
+    let anyone = || if step.who.is_multiple_of(2) { caller() } else { by_worker() };
     match step.what % 24 {
         0..=5 => (anyone(), start_node(&node).into()),
         6..=10 => (anyone(), succeed(&node, json!(step.node)).into()),
@@ -93,9 +103,12 @@ fn command(state: &State, step: &Step) -> (Issuer, Command) {
         16 => (caller(), cancel_node(&node).into()),
         17 => (by_worker(), confirm_stopped(&node).into()),
         18 => (by_worker(), ClaimExecution { owner_expired: step.who > 200, ..claim("job-1", None) }.into()),
-        19 => (by_worker(), if step.who % 2 == 0 { park().into() } else { drain().into() }),
+        19 => (by_worker(), if step.who.is_multiple_of(2) { park().into() } else { drain().into() }),
         20 => (Issuer::Scheduler, fire_timers().into()),
-        21 => (Issuer::Scheduler, if step.who % 2 == 0 { force_end().into() } else { AdvanceExecution {}.into() }),
+        21 => (
+            Issuer::Scheduler,
+            if step.who.is_multiple_of(2) { force_end().into() } else { AdvanceExecution {}.into() },
+        ),
         22 if step.who > 180 => (caller(), cancel().into()),
         22 => (by_worker(), choose(&node, Choice::Items(Arc::new(vec![Json(json!(1))]))).into()),
         _ if step.who > 240 => (by_worker(), fail_execution("no").into()),
@@ -112,7 +125,11 @@ fn send_twice(execution: Execution, number: usize, issuer: &Issuer, command: &Co
         return when.execution;
     }
     let again = when.execution.when_keyed(id, issuer, command.clone());
-    assert!(matches!(again.answer.as_ref().map(|answer| &answer.outcome), Ok(Outcome::Repeated(_))), "{:?}", again.answer);
+    assert!(
+        matches!(again.answer.as_ref().map(|answer| &answer.outcome), Ok(Outcome::Repeated(_))),
+        "{:?}",
+        again.answer
+    );
     assert!(again.events.is_empty());
     again.execution
 }
@@ -172,7 +189,7 @@ proptest! {
             };
             execution = if let Some(number) = state.open.running.first() {
                 let (issuer, id) = (driver(number), id(number));
-                if outcomes.next().unwrap() % 4 == 0 {
+                if outcomes.next().unwrap().is_multiple_of(4) {
                     execution.given(&issuer, fail(&id, "boom"))
                 } else {
                     execution.given(&issuer, succeed(&id, json!(1)))

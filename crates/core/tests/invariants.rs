@@ -1,5 +1,14 @@
 //! Every sequence of four event types, and random interleavings of commands: nothing breaks a promise.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 mod checks;
 
 use std::sync::Arc;
@@ -39,33 +48,60 @@ fn sample(kind: EventType) -> Event {
         EventType::ExecutionCancelRequested => {
             ExecutionCancelRequested { reason: None, requested_by: None, extra: extra() }.into()
         }
-        EventType::ExecutionCanceled => ExecutionCanceled { reason: None, canceled_at: None, extra: extra() }.into(),
-        EventType::ExecutionFailRequested => {
-            ExecutionFailRequested { reason: None, requested_by: None, failed_node_id: None, error, extra: extra() }.into()
+        EventType::ExecutionCanceled => {
+            ExecutionCanceled { reason: None, canceled_at: None, extra: extra() }.into()
         }
-        EventType::ExecutionFailed => ExecutionFailed { reason: None, failed_node_id: None, error, extra: extra() }.into(),
-        EventType::NodeCreated => NodeCreated { node_id, node_type: "Task".to_owned(), meta: None, extra: extra() }.into(),
+        EventType::ExecutionFailRequested => ExecutionFailRequested {
+            reason: None,
+            requested_by: None,
+            failed_node_id: None,
+            error,
+            extra: extra(),
+        }
+        .into(),
+        EventType::ExecutionFailed => {
+            ExecutionFailed { reason: None, failed_node_id: None, error, extra: extra() }.into()
+        }
+        EventType::NodeCreated => {
+            NodeCreated { node_id, node_type: "Task".to_owned(), meta: None, extra: extra() }.into()
+        }
         EventType::NodeReady => NodeReady { node_id, extra: extra() }.into(),
         EventType::NodeStarted => {
             NodeStarted { node_id, attempt: Attempt(1), worker_id: None, choice: None, extra: extra() }.into()
         }
-        EventType::NodeProgressReported => {
-            NodeProgressReported { node_id, progress: Some(1.0), message: None, metrics: None, choice: None, extra: extra() }
-                .into()
+        EventType::NodeProgressReported => NodeProgressReported {
+            node_id,
+            progress: Some(1.0),
+            message: None,
+            metrics: None,
+            choice: None,
+            extra: extra(),
         }
-        EventType::NodeWaiting => NodeWaiting { node_id, wait_key: None, prompt: None, extra: extra() }.into(),
+        .into(),
+        EventType::NodeWaiting => {
+            NodeWaiting { node_id, wait_key: None, prompt: None, extra: extra() }.into()
+        }
         EventType::NodeResumeRequested => {
             NodeResumeRequested { node_id, resume_key: None, requested_by: None, extra: extra() }.into()
         }
         EventType::NodeResumed => NodeResumed { node_id, extra: extra() }.into(),
-        EventType::NodeSucceeded => {
-            NodeSucceeded { node_id, output: None, output_ref: None, inputs: None, changes: None, extra: extra() }.into()
+        EventType::NodeSucceeded => NodeSucceeded {
+            node_id,
+            output: None,
+            output_ref: None,
+            inputs: None,
+            changes: None,
+            extra: extra(),
         }
+        .into(),
         EventType::NodeFailReported => {
-            NodeFailReported { node_id, error, inputs: None, changes: None, retry_at: None, extra: extra() }.into()
+            NodeFailReported { node_id, error, inputs: None, changes: None, retry_at: None, extra: extra() }
+                .into()
         }
         EventType::NodeFailed => NodeFailed { node_id, error, inherited: false, extra: extra() }.into(),
-        EventType::NodeCancelRequested => NodeCancelRequested { node_id, reason: None, extra: extra() }.into(),
+        EventType::NodeCancelRequested => {
+            NodeCancelRequested { node_id, reason: None, extra: extra() }.into()
+        }
         EventType::NodeCanceled => NodeCanceled { node_id, reason: None, extra: extra() }.into(),
         EventType::NodeInterruptRequested => {
             NodeInterruptRequested { node_id, worker_id: None, reason: None, extra: extra() }.into()
@@ -109,7 +145,8 @@ fn all_sequences_of_four_event_types_from_nothing() {
 
 #[test]
 fn all_sequences_of_four_event_types_from_a_started_plan() {
-    let plan: Arc<Plan> = Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("a", "b").plan();
+    let plan: Arc<Plan> =
+        Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("a", "b").plan();
     let started = Execution::started(&plan).state().clone();
     let mut folded = 0;
     every_sequence(&started, &Promises::before(&started), 4, &mut folded);

@@ -3,6 +3,15 @@
 //! The tables in docs/state-machine.md are made here from what the code does. Run with `UPDATE_DOCS=1` to
 //! rewrite them; otherwise a difference is a failure.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -38,12 +47,16 @@ fn in_phase(phase: Phase) -> Execution {
     let started = || {
         Execution::claimed(&plan()).given(&worker(1), start_node("run")).given(&caller(), start_node("out"))
     };
-    let one = || Execution::started(&Graph::chain(&["run"], &external()).plan()).given(&caller(), start_node("run"));
+    let one = || {
+        Execution::started(&Graph::chain(&["run"], &external()).plan()).given(&caller(), start_node("run"))
+    };
     match phase {
         Phase::Absent => Execution::new(),
         Phase::Created => Execution::new().given(&caller(), create()),
         Phase::Started => started(),
-        Phase::Failing => started().given(&worker(1), start_node("next")).given(&worker(1), fail("next", "boom")),
+        Phase::Failing => {
+            started().given(&worker(1), start_node("next")).given(&worker(1), fail("next", "boom"))
+        }
         Phase::Canceling => started().given(&caller(), cancel()),
         Phase::Completed => one().given(&caller(), succeed("run", json!(1))),
         Phase::Failed => one().given(&caller(), fail("run", "boom")),
@@ -111,7 +124,8 @@ fn cell(execution: Execution, issuer: &Issuer, command: Command) -> (String, Pha
 fn phases_by_commands(moves: &mut BTreeSet<(Phase, Phase, &'static str)>) -> String {
     let mut table = String::new();
     for phase in Phase::ALL {
-        writeln!(table, "\n### {phase:?}\n\n| command | what happens | phase after |\n|---|---|---|").unwrap();
+        writeln!(table, "\n### {phase:?}\n\n| command | what happens | phase after |\n|---|---|---|")
+            .unwrap();
         for (name, issuer, command) in commands() {
             let label = command.name();
             let (text, after) = cell(in_phase(phase), &issuer, command);
@@ -163,7 +177,10 @@ fn node_in(status: NodeStatus) -> Option<Execution> {
         NodeStatus::Succeeded => two().given(&caller(), succeed("n", json!(1))),
         NodeStatus::Canceled => two().given(&caller(), cancel_node("n")),
         NodeStatus::Failed => {
-            let isolate = pyoco_core::plan::Policy { fail: pyoco_core::plan::FailPolicy::Isolate, ..Default::default() };
+            let isolate = pyoco_core::plan::Policy {
+                fail: pyoco_core::plan::FailPolicy::Isolate,
+                ..Default::default()
+            };
             let plan = Graph::new().task_with("n", external(), isolate).task("other", external()).plan();
             Execution::started(&plan).given(&caller(), start_node("n")).given(&caller(), fail("n", "boom"))
         }
@@ -264,9 +281,13 @@ fn the_documented_tables_are_what_the_code_does() {
     let marker = "<!-- generated from the code below this line: UPDATE_DOCS=1 cargo test -p pyoco-core --test transitions -->\n";
     let (head, tables) = document.split_once(marker).expect("the marker line");
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{head}{marker}\n{generated}")).expect("docs/state-machine.md is written");
+        std::fs::write(&path, format!("{head}{marker}\n{generated}"))
+            .expect("docs/state-machine.md is written");
     } else {
-        assert!(tables.trim() == generated.trim(), "docs/state-machine.md differs from the code; UPDATE_DOCS=1 rewrites it");
+        assert!(
+            tables.trim() == generated.trim(),
+            "docs/state-machine.md differs from the code; UPDATE_DOCS=1 rewrites it"
+        );
     }
 }
 

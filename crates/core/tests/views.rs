@@ -1,5 +1,14 @@
 //! What each surface shows of the same execution.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise"
+)]
+
 use pyoco_core::ids::{Tag, TenantId};
 use pyoco_core::json::Object;
 use pyoco_core::plan::{FailPolicy, Policy};
@@ -25,7 +34,7 @@ fn the_three_vocabularies_agree() {
     command.start = true;
     let queued = Execution::new().given(&caller(), command);
     assert_eq!(statuses(&queued), (RunStatus::Pending, JobStatus::Pending, "ACTIVE".to_owned()));
-    let claimed = queued.clone().given(&worker(0), claim("j", Some(&plan)));
+    let claimed = queued.given(&worker(0), claim("j", Some(&plan)));
     assert_eq!(statuses(&claimed), (RunStatus::Running, JobStatus::Running, "ACTIVE".to_owned()));
     let canceling = claimed.clone().given(&worker(1), start_node("a")).given(&caller(), cancel());
     assert_eq!(statuses(&canceling), (RunStatus::Cancelling, JobStatus::Running, "ACTIVE".to_owned()));
@@ -54,13 +63,31 @@ fn a_snapshot_has_every_field_of_the_contract() {
     command.tenant_id = Some(TenantId::new("team").unwrap());
     command.api_key_id = Some("key1".to_owned());
     command.input = Object(json!({"n": 1}).as_object().unwrap().clone());
-    command.workflow = Some(pyoco_core::command::Workflow { text: "flow: {graph: a}".into(), sha256: "abc".to_owned() });
+    command.workflow =
+        Some(pyoco_core::command::Workflow { text: "flow: {graph: a}".into(), sha256: "abc".to_owned() });
     let execution = Execution::new().given(&caller(), command);
     let shown = run(&execution);
     for field in [
-        "run_id", "flow_name", "tag", "tags", "tenant_id", "api_key_id", "workflow_yaml_sha256", "workflow_yaml_bytes",
-        "status", "params", "tasks", "task_records", "start_time", "end_time", "heartbeat_at", "updated_at", "error",
-        "cancel_requested_at", "cancel_requested_by", "version",
+        "run_id",
+        "flow_name",
+        "tag",
+        "tags",
+        "tenant_id",
+        "api_key_id",
+        "workflow_yaml_sha256",
+        "workflow_yaml_bytes",
+        "status",
+        "params",
+        "tasks",
+        "task_records",
+        "start_time",
+        "end_time",
+        "heartbeat_at",
+        "updated_at",
+        "error",
+        "cancel_requested_at",
+        "cancel_requested_by",
+        "version",
     ] {
         assert!(shown.get(field).is_some(), "{field}");
     }
@@ -77,9 +104,13 @@ fn a_snapshot_has_every_field_of_the_contract() {
 fn tasks_show_their_record_and_each_attempt() {
     let policy = Policy { retries: 1, ..Policy::default() };
     let plan = Graph::new().task_with("a", callable(), policy).plan();
-    let between = Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(1), fail("a", "first"));
+    let between =
+        Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(1), fail("a", "first"));
     assert_eq!(run(&between)["tasks"]["a"], json!("RUNNING"), "between two attempts a task runs");
-    let done = between.later(Millis(10)).given(&worker(1), start_node("a")).given(&worker(1), succeed("a", json!([1])));
+    let done = between
+        .later(Millis(10))
+        .given(&worker(1), start_node("a"))
+        .given(&worker(1), succeed("a", json!([1])));
     let record = &run(&done)["task_records"]["a"];
     assert_eq!(record["state"], json!("SUCCEEDED"));
     assert_eq!(record["error"], Value::Null);
@@ -98,7 +129,12 @@ fn what_a_cancel_leaves_behind_is_canceled_and_what_a_failure_leaves_is_pending(
     assert_eq!(run(&canceled)["tasks"], json!({"a": "SUCCEEDED", "b": "CANCELLED", "c": "CANCELLED"}));
     assert!(run(&canceled)["task_records"]["b"]["ended_at"].is_number());
     let view = ExecutionView::of(canceled.state());
-    assert!(view.nodes.iter().skip(1).all(|node| node.status == NodeStatus::Canceled && node.canceled_by_execution));
+    assert!(
+        view.nodes
+            .iter()
+            .skip(1)
+            .all(|node| node.status == NodeStatus::Canceled && node.canceled_by_execution)
+    );
     let failed = running.given(&worker(1), fail("a", "boom"));
     assert_eq!(run(&failed)["tasks"], json!({"a": "FAILED", "b": "PENDING", "c": "PENDING"}));
     assert_eq!(run(&failed)["error"], json!("boom"));
@@ -108,7 +144,8 @@ fn what_a_cancel_leaves_behind_is_canceled_and_what_a_failure_leaves_is_pending(
 fn an_inherited_failure_shows_no_error_of_its_own() {
     let isolate = Policy { fail: FailPolicy::Isolate, ..Policy::default() };
     let plan = Graph::new().task_with("a", callable(), isolate).task("b", callable()).edge("a", "b").plan();
-    let done = Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(1), fail("a", "boom"));
+    let done =
+        Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(1), fail("a", "boom"));
     let shown = run(&done);
     assert_eq!(shown["status"], json!("COMPLETED"));
     assert_eq!(shown["error"], json!("boom"));
@@ -119,7 +156,8 @@ fn an_inherited_failure_shows_no_error_of_its_own() {
 
 #[test]
 fn a_waiting_run_says_what_it_waits_for() {
-    let waiting = Execution::claimed(&Graph::new().task("ask", wait("approval-1")).plan()).given(&worker(1), park());
+    let waiting =
+        Execution::claimed(&Graph::new().task("ask", wait("approval-1")).plan()).given(&worker(1), park());
     let shown = run(&waiting);
     assert_eq!(shown["status"], json!("RUNNING"));
     assert_eq!(shown["tasks"]["ask"], json!("RUNNING"));
@@ -130,7 +168,8 @@ fn a_waiting_run_says_what_it_waits_for() {
 
 #[test]
 fn a_snapshot_over_its_limit_keeps_the_states_and_drops_the_records() {
-    let running = Execution::claimed(&Graph::chain(&["a", "b"], &callable()).plan()).given(&worker(1), start_node("a"));
+    let running =
+        Execution::claimed(&Graph::chain(&["a", "b"], &callable()).plan()).given(&worker(1), start_node("a"));
     let done = running.given(&worker(1), succeed("a", json!("x".repeat(10_000))));
     let full = RunSnapshot::of(done.state(), None).to_json(262_144);
     assert!(full.len() > 10_000);

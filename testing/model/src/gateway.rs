@@ -25,10 +25,14 @@ enum Want {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Load,
-    Append { version: u8 },
+    Append {
+        version: u8,
+    },
     /// The last append timed out: it may have been applied, and only the log knows.
     LoadUnsure,
-    Snapshot { version: u8 },
+    Snapshot {
+        version: u8,
+    },
     Publish,
 }
 
@@ -86,7 +90,8 @@ impl System {
             Step::LoadUnsure => {
                 let version = self.log.len();
                 let proposal = self.log.propose(version, &[request(model, want)]);
-                if matches!(&proposal.answers[0], Ok(answer) if matches!(answer.outcome, Outcome::Repeated(_))) {
+                if matches!(&proposal.answers[0], Ok(answer) if matches!(answer.outcome, Outcome::Repeated(_)))
+                {
                     self.seen.ambiguous_resolved = true;
                 }
                 Step::Append { version }
@@ -119,7 +124,11 @@ impl System {
 
     fn gateway_appends(&mut self, model: &Deployment, g: u8, version: u8, weather: Weather) -> Step {
         let want = *self.gateways[usize::from(g)].wants.last().unwrap();
-        if want == Want::Start && model.has(Fault::WindowOnlyDedup) && self.log.len() > 0 && !self.window_passed {
+        if want == Want::Start
+            && model.has(Fault::WindowOnlyDedup)
+            && self.log.len() > 0
+            && !self.window_passed
+        {
             return Step::Snapshot { version: self.log.len() };
         }
         let proposal = self.log.propose(version, &[request(model, want)]);
@@ -127,7 +136,9 @@ impl System {
             return self.gateway_answers(g, version, &proposal);
         }
         match weather {
-            Weather::InFlight if model.has(Fault::TransientConflictIsFinal) => self.reply(g, Reply::Unavailable),
+            Weather::InFlight if model.has(Fault::TransientConflictIsFinal) => {
+                self.reply(g, Reply::Unavailable)
+            }
             Weather::InFlight => Step::Load,
             Weather::Fair | Weather::TimesOut if !self.log.append(version, &proposal) => {
                 if model.has(Fault::ResendOnConflict) && want == Want::Cancel {

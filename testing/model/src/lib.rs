@@ -12,7 +12,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::wildcard_enum_match_arm,
-    reason = "a model is test code: an impossible step should stop it")]
+    reason = "a model is test code: an impossible step should stop it"
+)]
 
 mod gateway;
 mod log;

@@ -96,7 +96,8 @@ impl Log {
     pub(crate) fn append_blindly(&mut self, proposal: &Proposal) {
         let mut record = proposal.record.clone().expect("something to append");
         let head = self.head();
-        (record.seq, record.first_event, record.prev_hash) = (head.version.next(), head.events.next(), head.last_hash);
+        (record.seq, record.first_event, record.prev_hash) =
+            (head.version.next(), head.events.next(), head.last_hash);
         let mut state = State::clone(head);
         state.fold(&record.encode()).expect("a record that fits");
         self.versions.push(Version { state: Arc::new(state), record: Some(Arc::new(record)) });
@@ -104,7 +105,10 @@ impl Log {
 
     /// Whether an event of the log is the end of the execution.
     pub(crate) const fn is_end(kind: EventType) -> bool {
-        matches!(kind, EventType::ExecutionCompleted | EventType::ExecutionFailed | EventType::ExecutionCanceled)
+        matches!(
+            kind,
+            EventType::ExecutionCompleted | EventType::ExecutionFailed | EventType::ExecutionCanceled
+        )
     }
 
     /// Nodes that were started although they had succeeded.

@@ -15,7 +15,9 @@ pub(crate) struct Sweeper {
 
 impl System {
     pub(crate) fn sweeper_can_act(&self, model: &Deployment) -> bool {
-        self.sweeper.overdue.is_some() || self.cancel_is_overdue(self.log.head()) || self.job_is_missing(model)
+        self.sweeper.overdue.is_some()
+            || self.cancel_is_overdue(self.log.head())
+            || self.job_is_missing(model)
             || self.snapshot_lags()
     }
 

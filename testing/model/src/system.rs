@@ -328,8 +328,12 @@ impl Model for Deployment {
                 system.log.events().filter(|kind| Log::is_end(*kind)).count() <= 1
             }),
             Property::always("cancel wins", |_, system: &System| cancel_wins(system)),
-            Property::always("only the holder of the claim writes", |_, system: &System| only_the_owner_writes(system)),
-            Property::always("what succeeded is not started again", |_, system: &System| !system.log.restarted()),
+            Property::always("only the holder of the claim writes", |_, system: &System| {
+                only_the_owner_writes(system)
+            }),
+            Property::always("what succeeded is not started again", |_, system: &System| {
+                !system.log.restarted()
+            }),
             Property::always("the same key has the same result", |_, system: &System| {
                 let replies = &system.start_replies;
                 !(replies.contains(&Reply::Done) && replies.contains(&Reply::Refused))

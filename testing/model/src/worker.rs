@@ -27,8 +27,12 @@ pub(crate) enum Step {
     Load,
     /// The last append timed out: it may have been applied, and only the log knows.
     LoadUnsure,
-    Append { version: u8 },
-    Snapshot { version: u8 },
+    Append {
+        version: u8,
+    },
+    Snapshot {
+        version: u8,
+    },
     Ack,
 }
 
@@ -97,7 +101,9 @@ impl System {
                 }
                 Worker::Holding { job, epoch: None, step: Step::Load }
             }
-            Worker::Holding { job, epoch, step } => self.worker_goes_on(model, w, (job, epoch, step), weather),
+            Worker::Holding { job, epoch, step } => {
+                self.worker_goes_on(model, w, (job, epoch, step), weather)
+            }
             Worker::Dead => return,
         };
         self.workers[usize::from(w)] = next;
@@ -116,13 +122,20 @@ impl System {
                 if step == Step::LoadUnsure && epoch.is_none() {
                     // A claim that timed out: the log knows whether it is ours.
                     let head = self.log.head();
-                    let ours = head.claim.as_ref().filter(|held| held.worker == name(w) && held.job == Some(job_id(job)));
+                    let ours = head
+                        .claim
+                        .as_ref()
+                        .filter(|held| held.worker == name(w) && held.job == Some(job_id(job)));
                     if let Some(held) = ours.filter(|held| held.epoch == head.epoch) {
                         self.seen.ambiguous_resolved = true;
                         return Worker::Holding { job, epoch: Some(held.epoch.0), step: Step::Load };
                     }
                 }
-                let version = if model.has(Fault::DecideOnSnapshot) && epoch.is_some() { self.snapshot } else { self.log.len() };
+                let version = if model.has(Fault::DecideOnSnapshot) && epoch.is_some() {
+                    self.snapshot
+                } else {
+                    self.log.len()
+                };
                 holding(Step::Append { version })
             }
             Step::Append { version } => self.worker_appends(model, w, (job, epoch, version), weather),
@@ -168,7 +181,8 @@ impl System {
         }
         let blind = (model.has(Fault::CompleteWithoutExpectedVersion) && proposal.state.phase.is_terminal())
             || model.has(Fault::DecideOnSnapshot);
-        let claimed = proposal.record.as_ref().and_then(|record| record.claim.as_ref()).map(|claim| claim.epoch.0);
+        let claimed =
+            proposal.record.as_ref().and_then(|record| record.claim.as_ref()).map(|claim| claim.epoch.0);
         if blind && self.log.len() != version {
             self.log.append_blindly(&proposal);
         } else if !self.log.append(version, &proposal) {

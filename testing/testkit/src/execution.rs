@@ -82,7 +82,11 @@ impl Execution {
 
     /// All events, by type.
     pub fn history(&self) -> Vec<EventType> {
-        self.records().iter().flat_map(|record| &record.events).map(|event| event.event.event_type()).collect()
+        self.records()
+            .iter()
+            .flat_map(|record| &record.events)
+            .map(|event| event.event.event_type())
+            .collect()
     }
 
     /// The clock.

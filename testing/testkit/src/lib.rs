@@ -3,6 +3,13 @@
 //! Every accepted step is sealed into a record and the whole log is folded again, so each test that uses an
 //! `Execution` also shows that the fold of the log equals the live state.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test stops at the first surprise"
+)]
+
 mod execution;
 mod plans;
 mod requests;

@@ -100,9 +100,7 @@ impl Answer {
         if self.ok {
             let output = self.output.ok_or("a success without an output")?;
             let output_ref = output.pickle.map(|pickle| blobs.keep(pickle));
-            // Nothing and null are the same in the JSON form of the command, and so in the log.
-            let output =
-                Some(output.value).filter(|value| !value.is_null()).map(|value| Arc::new(Json(value)));
+            let output = Some(Arc::new(Json(output.value)));
             return Ok(SucceedNode { node_id, attempt, output, output_ref, inputs, changes }.into());
         }
         let mut error = ErrorInfo::new(&self.kind.unwrap_or_default(), self.error.unwrap_or_default());

@@ -90,7 +90,12 @@ impl State {
     pub(super) fn fail_requested(&mut self, payload: &ExecutionFailRequested, at: Timestamp) {
         match self.phase {
             Phase::Created | Phase::Started => {
-                self.note_failure(payload.failed_node_id.as_ref(), payload.error.as_ref(), payload.reason.as_deref(), at);
+                self.note_failure(
+                    payload.failed_node_id.as_ref(),
+                    payload.error.as_ref(),
+                    payload.reason.as_deref(),
+                    at,
+                );
                 self.phase = Phase::Failing;
                 self.agenda.clear();
             }
@@ -102,7 +107,12 @@ impl State {
     pub(super) fn execution_failed(&mut self, payload: &ExecutionFailed, at: Timestamp) {
         match self.phase {
             Phase::Created | Phase::Started | Phase::Failing => {
-                self.note_failure(payload.failed_node_id.as_ref(), payload.error.as_ref(), payload.reason.as_deref(), at);
+                self.note_failure(
+                    payload.failed_node_id.as_ref(),
+                    payload.error.as_ref(),
+                    payload.reason.as_deref(),
+                    at,
+                );
                 self.end(Phase::Failed, at);
             }
             // Cancel wins; the event stays in the log for the audit.

@@ -1,14 +1,14 @@
 //! Events of one node. Called only while the execution is under way.
 
 use crate::event::{
-    Choice, ErrorInfo, Event, NodeCreated, NodeFailReported, NodeProgressReported, NodeStarted, NodeSucceeded,
-    NodeWaiting,
+    Choice, ErrorInfo, Event, NodeCreated, NodeFailReported, NodeProgressReported, NodeStarted,
+    NodeSucceeded, NodeWaiting,
 };
 use crate::ids::NodeId;
 use crate::plan::Kind;
 use crate::state::{
-    AttemptEnd, AttemptRecord, NodeNumber, NodeState, NodeStatus, Output, Phase, Settled, State, TaskRecord, Todo,
-    Waiting,
+    AttemptEnd, AttemptRecord, NodeNumber, NodeState, NodeStatus, Output, Phase, Settled, State, TaskRecord,
+    Todo, Waiting,
 };
 use crate::time::Timestamp;
 
@@ -353,9 +353,12 @@ impl State {
     }
 
     fn is_control(&self, number: NodeNumber) -> bool {
-        let planned = self.node(number).and_then(|(_, node)| node.place).and_then(|place| self.planned(place));
+        let planned =
+            self.node(number).and_then(|(_, node)| node.place).and_then(|place| self.planned(place));
         match planned.map(|planned| &planned.kind) {
-            Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) => true,
+            Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) => {
+                true
+            }
             Some(Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Task(_)) => false,
             Some(Kind::Fork { .. } | Kind::Join { .. }) | None => false,
         }

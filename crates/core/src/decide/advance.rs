@@ -8,8 +8,8 @@ use serde_json::json;
 use super::draft::Draft;
 use super::{Verdict as Decided, ending};
 use crate::event::{
-    Choice, ErrorInfo, ForkOpened, JoinGateUpdated, JoinPassed, NodeCreated, NodeFailed, NodeReady, NodeStarted,
-    NodeSucceeded, NodeWaiting,
+    Choice, ErrorInfo, ForkOpened, JoinGateUpdated, JoinPassed, NodeCreated, NodeFailed, NodeReady,
+    NodeStarted, NodeSucceeded, NodeWaiting,
 };
 use crate::expr::Scope;
 use crate::ids::{Attempt, NodeId};
@@ -35,7 +35,8 @@ pub(super) fn advance(draft: &mut Draft<'_>) {
     while draft.state.phase == Phase::Started {
         let Some(todo) = draft.state.agenda.front().cloned() else { break };
         if draft.history().0 >= MAX_EVENTS {
-            let message = format!("the execution has reached {MAX_EVENTS} events; split the flow into several");
+            let message =
+                format!("the execution has reached {MAX_EVENTS} events; split the flow into several");
             ending::fail(draft, None, ErrorInfo::new("HISTORY_LIMIT", message));
             break;
         }
@@ -60,7 +61,8 @@ fn create(draft: &mut Draft<'_>, place: Place) -> Option<NodeId> {
         let frame = state.frames.get(place.frame.0 as usize)?;
         (state.id_at(place)?, State::node_type(node, plan), meta(state, node, frame))
     };
-    let created = NodeCreated { node_id: id.clone(), node_type: node_type.to_owned(), meta, extra: Object::default() };
+    let created =
+        NodeCreated { node_id: id.clone(), node_type: node_type.to_owned(), meta, extra: Object::default() };
     draft.emit(created);
     Some(id)
 }
@@ -90,13 +92,18 @@ fn reach(draft: &mut Draft<'_>, place: Place) {
         Step::Pass => succeed(draft, node_id, None),
         Step::Fail => {
             let error = ErrorInfo::new("FAILED_NODE", format!("reached {node_id}"));
-            draft.emit(NodeFailed { node_id: node_id.clone(), error: Some(error.clone()), inherited: false, extra: extra() });
+            draft.emit(NodeFailed {
+                node_id: node_id.clone(),
+                error: Some(error.clone()),
+                inherited: false,
+                extra: extra(),
+            });
             ending::fail(draft, Some(&node_id), error);
         }
         Step::Cancel => {
             let reason = format!("reached {node_id}");
             succeed(draft, node_id, None);
-            ending::cancel(draft, Some(reason));
+            ending::cancel(draft, Some(&reason));
         }
         Step::Ready => draft.emit(NodeReady { node_id, extra: extra() }),
         Step::Wait { key, prompt } => {
@@ -131,17 +138,23 @@ impl Step {
             Kind::Start | Kind::Success | Kind::Join { .. } => Self::Pass,
             Kind::Failed => Self::Fail,
             Kind::Canceled => Self::Cancel,
-            Kind::Task(task) => match state.plan.as_ref().and_then(|plan| plan.task(*task)).map(|task| &task.runner) {
+            Kind::Task(task) => match state
+                .plan
+                .as_ref()
+                .and_then(|plan| plan.task(*task))
+                .map(|task| &task.runner)
+            {
                 Some(Runner::Wait { key, prompt }) => Self::Wait { key: key.clone(), prompt: prompt.clone() },
-                Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External) | None => {
-                    Self::Ready
-                }
+                Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External)
+                | None => Self::Ready,
             },
             Kind::Fork { .. } => Self::Fork,
             Kind::Repeat { count: Count::Fixed(rounds), .. } => Self::Begin(Some(Choice::Rounds(*rounds))),
             // The first round of an until needs no answer.
             Kind::Until { .. } => Self::Begin(None),
-            Kind::Repeat { count: Count::Computed(_), .. } | Kind::ForEach { .. } | Kind::Switch { .. } => Self::Ready,
+            Kind::Repeat { count: Count::Computed(_), .. } | Kind::ForEach { .. } | Kind::Switch { .. } => {
+                Self::Ready
+            }
         }
     }
 }
@@ -163,12 +176,11 @@ fn branches(state: &State, place: Place) -> Vec<NodeId> {
             let head = |index: &_| state.id_at(Place { index: *index, ..place });
             branches.iter().filter_map(head).collect()
         }
-        Some(Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Task(_) | Kind::Join { .. }) => {
-            Vec::new()
-        }
-        Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) | None => {
-            Vec::new()
-        }
+        Some(
+            Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Task(_) | Kind::Join { .. },
+        ) => Vec::new(),
+        Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. })
+        | None => Vec::new(),
     }
 }
 
@@ -196,7 +208,9 @@ fn settled(state: &State, place: Place) -> Option<Settled> {
 fn gate(draft: &mut Draft<'_>, place: Place) {
     let Some(node_id) = draft.state.id_at(place) else { return };
     let (after, policy, explicit) = match draft.state.planned(place) {
-        Some(Node { kind: Kind::Join { policy, explicit }, after, .. }) => (after.clone(), policy.clone(), *explicit),
+        Some(Node { kind: Kind::Join { policy, explicit }, after, .. }) => {
+            (after.clone(), policy.clone(), *explicit)
+        }
         Some(_) | None => return,
     };
     if draft.state.number_of(&node_id).is_none() {
@@ -210,7 +224,9 @@ fn gate(draft: &mut Draft<'_>, place: Place) {
         (verdict, _) => Ok(verdict),
     };
     let branches = |wanted: Option<Settled>| -> Vec<NodeId> {
-        let ended = |index: &&_| wanted.is_none() || settled(draft.state, Place { index: **index, ..place }) == wanted;
+        let ended = |index: &&_| {
+            wanted.is_none() || settled(draft.state, Place { index: **index, ..place }) == wanted
+        };
         let id = |index: &_| draft.state.id_at(Place { index: *index, ..place });
         after.iter().filter(ended).filter_map(id).collect()
     };
@@ -231,16 +247,19 @@ fn gate(draft: &mut Draft<'_>, place: Place) {
         Ok(Verdict::Doomed) => {
             let message = format!(
                 "{node_id} cannot pass: {} of {expected} branches succeeded, {} failed, {} canceled ({})",
-                gate.completed, gate.failed, gate.canceled, policy.name()
+                gate.completed,
+                gate.failed,
+                gate.canceled,
+                policy.name()
             );
             let stops = explicit && guarded_by_stop(draft.state, place);
-            doom(draft, node_id, ErrorInfo::new("JOIN_FAILED", message), stops);
+            doom(draft, &node_id, ErrorInfo::new("JOIN_FAILED", message), stops);
         }
-        Err(message) => doom(draft, node_id, ErrorInfo::new("EXPRESSION", message), true),
+        Err(message) => doom(draft, &node_id, ErrorInfo::new("EXPRESSION", message), true),
     }
 }
 
-fn doom(draft: &mut Draft<'_>, node_id: NodeId, error: ErrorInfo, stops: bool) {
+fn doom(draft: &mut Draft<'_>, node_id: &NodeId, error: ErrorInfo, stops: bool) {
     draft.emit(NodeFailed {
         node_id: node_id.clone(),
         error: Some(error.clone()),
@@ -248,7 +267,7 @@ fn doom(draft: &mut Draft<'_>, node_id: NodeId, error: ErrorInfo, stops: bool) {
         extra: Object::default(),
     });
     if stops {
-        ending::fail(draft, Some(&node_id), error);
+        ending::fail(draft, Some(node_id), error);
     }
 }
 

@@ -51,7 +51,14 @@ impl<'a> Batch<'a> {
     /// An empty batch. When its record cannot be appended, `state` has to be folded again from the log.
     pub fn new(state: &'a mut State) -> Self {
         let first_event = state.events.next();
-        Self { state, first_event, commands: Vec::new(), facts: Facts::default(), events: Vec::new(), last: None }
+        Self {
+            state,
+            first_event,
+            commands: Vec::new(),
+            facts: Facts::default(),
+            events: Vec::new(),
+            last: None,
+        }
     }
 
     /// The state with everything decided so far.
@@ -80,8 +87,11 @@ impl<'a> Batch<'a> {
             return Err(Rejection { command: request.command.name(), reason: Reason::NotFirstInRecord });
         }
         let decision = decide(self.state, request)?;
-        let source =
-            Source { actor: request.issuer.actor(), at: request.at, correlation_id: request.correlation_id.clone() };
+        let source = Source {
+            actor: request.issuer.actor(),
+            at: request.at,
+            correlation_id: request.correlation_id.clone(),
+        };
         let wrote = !decision.events.is_empty() || !decision.facts.is_empty();
         self.events.extend(decision.events.into_iter().map(|event| (event, source.clone())));
         self.facts.absorb(decision.facts);
@@ -102,9 +112,10 @@ impl<'a> Batch<'a> {
         let Some(id) = &request.id else { return Ok(None) };
         match self.commands.iter().find(|command| command.id == *id) {
             None => Ok(None),
-            Some(seen) if seen.digest == request.digest => {
-                Ok(Some(Answer { outcome: Outcome::Repeated(self.state.version.next()), effects: Vec::new() }))
-            }
+            Some(seen) if seen.digest == request.digest => Ok(Some(Answer {
+                outcome: Outcome::Repeated(self.state.version.next()),
+                effects: Vec::new(),
+            })),
             Some(_) => Err(Rejection { command: request.command.name(), reason: Reason::KeyReused }),
         }
     }

@@ -10,7 +10,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelExecution) -> Verdic
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Started | Phase::Failing => {
-            ending::cancel(draft, command.reason.clone());
+            ending::cancel(draft, command.reason.as_deref());
             Ok(Outcome::Accepted)
         }
         Phase::Canceling => Ok(Outcome::AlreadyCanceling),

@@ -22,7 +22,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelNode) -> Verdict {
     match node.status {
         NodeStatus::Ready | NodeStatus::Waiting | NodeStatus::Running => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     if node.task.is_none() {
         // A loop or switch ends with what is in it; cancel that, or the execution.
@@ -34,7 +36,11 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelNode) -> Verdict {
     let runs_in_worker = node.status == NodeStatus::Running && draft.state.is_worker_node(node);
     let (was_running, worker_id) = (node.status == NodeStatus::Running, node.worker.clone());
     let reason = command.reason.clone();
-    draft.emit(NodeCancelRequested { node_id: id.clone(), reason: reason.clone(), extra: Default::default() });
+    draft.emit(NodeCancelRequested {
+        node_id: id.clone(),
+        reason: reason.clone(),
+        extra: Default::default(),
+    });
     if was_running {
         if let Some(worker) = worker_id.clone().filter(|_| runs_in_worker) {
             draft.effect(Effect::InterruptWorker(worker));

@@ -32,14 +32,23 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Verdict {
     match &command.choice {
         Choice::Rounds(_) | Choice::Items(_) | Choice::Case(_) => {
             let choice = Some(command.choice.clone());
-            draft.emit(NodeStarted { node_id: id.clone(), attempt: Attempt(1), worker_id: None, choice, extra: extra() });
+            draft.emit(NodeStarted {
+                node_id: id.clone(),
+                attempt: Attempt(1),
+                worker_id: None,
+                choice,
+                extra: extra(),
+            });
         }
         Choice::Holds(holds) => {
             let round = node.round;
             draft.emit(NodeProgressReported {
                 node_id: id.clone(),
                 progress: None,
-                message: Some(format!("round {round}: the condition {}", if *holds { "holds" } else { "does not hold" })),
+                message: Some(format!(
+                    "round {round}: the condition {}",
+                    if *holds { "holds" } else { "does not hold" }
+                )),
                 metrics: None,
                 choice: Some(command.choice.clone()),
                 extra: extra(),
@@ -59,9 +68,19 @@ fn exhausted(draft: &Draft<'_>, number: NodeNumber, choice: &Choice) -> Option<E
             if i64::try_from(node.round).is_ok_and(|round| round >= *max_rounds) =>
         {
             let text = condition.text();
-            Some(ErrorInfo::new("UNTIL_EXHAUSTED", format!("Until condition '{text}' exceeded max_iter={max_rounds}")))
+            Some(ErrorInfo::new(
+                "UNTIL_EXHAUSTED",
+                format!("Until condition '{text}' exceeded max_iter={max_rounds}"),
+            ))
         }
-        (_, Choice::Rounds(_) | Choice::Items(_) | Choice::Holds(_) | Choice::Case(_) | Choice::Unanswerable(_)) => None,
+        (
+            _,
+            Choice::Rounds(_)
+            | Choice::Items(_)
+            | Choice::Holds(_)
+            | Choice::Case(_)
+            | Choice::Unanswerable(_),
+        ) => None,
     }
 }
 
@@ -75,9 +94,14 @@ fn fits(draft: &Draft<'_>, number: NodeNumber, choice: &Choice) -> bool {
         (Some(Kind::Switch { default, .. }), Choice::Case(None)) => default.is_some(),
         (Some(Kind::Switch { cases, .. }), Choice::Case(Some(case))) => (*case as usize) < cases.len(),
         (Some(_), Choice::Unanswerable(_)) => true,
-        (_, Choice::Rounds(_) | Choice::Items(_) | Choice::Holds(_) | Choice::Case(_) | Choice::Unanswerable(_)) => {
-            false
-        }
+        (
+            _,
+            Choice::Rounds(_)
+            | Choice::Items(_)
+            | Choice::Holds(_)
+            | Choice::Case(_)
+            | Choice::Unanswerable(_),
+        ) => false,
     }
 }
 

@@ -18,9 +18,13 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ConfirmNodeStopped) -> Ver
     };
     match node.status {
         NodeStatus::Running if was_asked => {}
-        NodeStatus::Running | NodeStatus::Ready | NodeStatus::Waiting => return Err(guard::node_is(id, node)),
+        NodeStatus::Running | NodeStatus::Ready | NodeStatus::Waiting => {
+            return Err(guard::node_is(id, node));
+        }
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     draft.cancel_node(id.clone(), None);
     advance::advance(draft);

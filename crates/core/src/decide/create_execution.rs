@@ -10,7 +10,9 @@ use crate::state::Phase;
 pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdict {
     match draft.state.phase {
         Phase::Absent => {}
-        Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => return Err(Reason::ExecutionExists),
+        Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => {
+            return Err(Reason::ExecutionExists);
+        }
         Phase::Completed | Phase::Failed | Phase::Canceled => return Err(Reason::ExecutionExists),
     }
     guard::fits_object(Some(&command.input))?;
@@ -27,10 +29,10 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdic
         labels: command.labels.clone(),
         tenant_id: command.tenant_id.clone(),
         api_key_id: command.api_key_id.clone(),
-        workflow: command
-            .workflow
-            .as_ref()
-            .map(|workflow| WorkflowRef { sha256: workflow.sha256.clone(), bytes: workflow.text.len() as u64 }),
+        workflow: command.workflow.as_ref().map(|workflow| WorkflowRef {
+            sha256: workflow.sha256.clone(),
+            bytes: workflow.text.len() as u64,
+        }),
         graph_version: command.graph_version,
         retry_of: command.retry_of.clone(),
         extra: Default::default(),

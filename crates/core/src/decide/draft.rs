@@ -51,13 +51,7 @@ impl<'a> Draft<'a> {
             issuer: &request.issuer,
             events: Vec::new(),
             effects: Vec::new(),
-            facts: Facts {
-                plan: None,
-                workflow: None,
-                claim: None,
-                release: false,
-                annotations: Vec::new(),
-            },
+            facts: Facts { plan: None, workflow: None, claim: None, release: false, annotations: Vec::new() },
         }
     }
 

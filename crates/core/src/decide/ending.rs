@@ -11,7 +11,8 @@ use crate::outcome::Effect;
 use crate::state::{NodeNumber, Phase};
 
 /// Takes a cancel: everything that has not begun is canceled, what runs is asked to stop.
-pub(super) fn cancel(draft: &mut Draft<'_>, reason: Option<String>) {
+pub(super) fn cancel(draft: &mut Draft<'_>, reason: Option<&str>) {
+    let reason = reason.map(str::to_owned);
     let requested_by = Some(draft.issuer.actor().into());
     draft.emit(ExecutionCancelRequested { reason: reason.clone(), requested_by, extra: Default::default() });
     cancel_open(draft, true);
@@ -111,7 +112,9 @@ pub(super) fn conclude(draft: &mut Draft<'_>) {
                 end_failed(draft, failure.node, failure.error);
             }
         }
-        Phase::Canceling if draft.state.open.running.is_empty() && may_end_cancel(draft) => end_canceled(draft),
+        Phase::Canceling if draft.state.open.running.is_empty() && may_end_cancel(draft) => {
+            end_canceled(draft)
+        }
         Phase::Failing | Phase::Canceling | Phase::Absent | Phase::Created => {}
         Phase::Completed | Phase::Failed | Phase::Canceled => {}
     }

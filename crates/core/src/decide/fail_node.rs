@@ -17,11 +17,15 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailNode) -> Verdict {
     let id = &command.node_id;
     let (_, node) = guard::driven(draft, id)?;
     match node.status {
-        NodeStatus::Running | NodeStatus::Waiting if node.task.is_none() => return Err(guard::node_is(id, node)),
+        NodeStatus::Running | NodeStatus::Waiting if node.task.is_none() => {
+            return Err(guard::node_is(id, node));
+        }
         NodeStatus::Running | NodeStatus::Waiting => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
         NodeStatus::Ready => return Err(guard::node_is(id, node)),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     guard::same_attempt(node.attempt, command.attempt)?;
     guard::fits_call(command.inputs.as_deref(), command.changes.as_deref())?;

@@ -66,10 +66,7 @@ pub(super) fn from_owner(draft: &Draft<'_>) -> Result<(), Reason> {
 }
 
 /// The node, if it was reached.
-pub(super) fn reached<'a>(
-    draft: &'a Draft<'_>,
-    id: &NodeId,
-) -> Result<(NodeNumber, &'a NodeState), Reason> {
+pub(super) fn reached<'a>(draft: &'a Draft<'_>, id: &NodeId) -> Result<(NodeNumber, &'a NodeState), Reason> {
     let state = &*draft.state;
     match state.number_of(id).and_then(|number| Some((number, state.node(number)?.1))) {
         Some(found) => Ok(found),
@@ -89,10 +86,7 @@ pub(super) fn drives(draft: &Draft<'_>, id: &NodeId, node: &NodeState) -> Result
 }
 
 /// The node, if it was reached and the issuer drives it under a valid claim.
-pub(super) fn driven<'a>(
-    draft: &'a Draft<'_>,
-    id: &NodeId,
-) -> Result<(NodeNumber, &'a NodeState), Reason> {
+pub(super) fn driven<'a>(draft: &'a Draft<'_>, id: &NodeId) -> Result<(NodeNumber, &'a NodeState), Reason> {
     not_fenced(draft)?;
     let found = reached(draft, id)?;
     drives(draft, id, found.1)?;

@@ -16,7 +16,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &PutNodeWaiting) -> Verdict
         NodeStatus::Running => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
         NodeStatus::Ready | NodeStatus::Waiting => return Err(guard::node_is(id, node)),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     guard::fits(command.prompt.iter().map(|prompt| &prompt.0))?;
     draft.emit(NodeWaiting {

@@ -16,7 +16,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
         NodeStatus::Waiting => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
         NodeStatus::Ready | NodeStatus::Running => return Err(guard::node_is(id, node)),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     let wanted = node.waiting.as_ref().and_then(|waiting| waiting.key.as_ref());
     if wanted.is_some() && wanted != command.resume_key.as_ref() {
@@ -48,6 +50,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
 fn is_wait_node(state: &State, node: &NodeState) -> bool {
     match state.task_of(node).map(|task| &task.runner) {
         Some(Runner::Wait { .. }) => true,
-        Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External) | None => false,
+        Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External) | None => {
+            false
+        }
     }
 }

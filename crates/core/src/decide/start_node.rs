@@ -17,7 +17,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &StartNode) -> Verdict {
         NodeStatus::Ready => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
         NodeStatus::Running | NodeStatus::Waiting => return Err(guard::node_is(id, node)),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     let attempt = node.attempt.next();
     guard::same_attempt(attempt, command.attempt)?;
@@ -29,6 +31,12 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &StartNode) -> Verdict {
         Issuer::Worker { id, .. } => Some(id.clone()),
         Issuer::Caller(_) | Issuer::Scheduler | Issuer::Foreign { .. } => command.worker_id.clone(),
     };
-    draft.emit(NodeStarted { node_id: id.clone(), attempt, worker_id, choice: None, extra: Default::default() });
+    draft.emit(NodeStarted {
+        node_id: id.clone(),
+        attempt,
+        worker_id,
+        choice: None,
+        extra: Default::default(),
+    });
     Ok(Outcome::Accepted)
 }

@@ -16,7 +16,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Verdict {
         NodeStatus::Running => {}
         NodeStatus::Pending => return Err(Reason::NodeNotReached(id.clone())),
         NodeStatus::Ready | NodeStatus::Waiting => return Err(guard::node_is(id, node)),
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return Err(guard::node_is(id, node)),
+        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
+            return Err(guard::node_is(id, node));
+        }
     }
     guard::same_attempt(node.attempt, command.attempt)?;
     guard::fits(command.output.iter().map(|output| &output.0))?;

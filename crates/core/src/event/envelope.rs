@@ -126,7 +126,7 @@ enum Field {
 
 /// A payload is typed as soon as its event's type is known, and kept as it is until then.
 enum Payload {
-    Typed(Event),
+    Typed(Box<Event>),
     Raw(Object),
 }
 
@@ -137,7 +137,9 @@ impl<'de> DeserializeSeed<'de> for PayloadOf {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Payload, D::Error> {
         match self.0 {
-            Some(kind) => Event::deserialize_payload(kind, deserializer).map(Payload::Typed),
+            Some(kind) => {
+                Event::deserialize_payload(kind, deserializer).map(|event| Payload::Typed(Box::new(event)))
+            }
             None => Object::deserialize(deserializer).map(Payload::Raw),
         }
     }
@@ -176,8 +178,12 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 Field::Type => put(&mut kind, map.next_value::<EventType>()?, "type")?,
                 Field::OccurredAt => put(&mut occurred_at, map.next_value()?, "occurredAt")?,
                 Field::Actor => put(&mut actor, map.next_value()?, "actor")?,
-                Field::CorrelationId => put(&mut correlation, map.next_value::<Option<String>>()?, "correlationId")?,
-                Field::CausationId => put(&mut causation, map.next_value::<Option<EventId>>()?, "causationId")?,
+                Field::CorrelationId => {
+                    put(&mut correlation, map.next_value::<Option<String>>()?, "correlationId")?
+                }
+                Field::CausationId => {
+                    put(&mut causation, map.next_value::<Option<EventId>>()?, "causationId")?
+                }
                 Field::SchemaVersion => put(&mut schema, map.next_value::<u64>()?, "schemaVersion")?,
                 Field::Payload => put(&mut payload, map.next_value_seed(PayloadOf(kind))?, "payload")?,
                 Field::Unknown => drop(map.next_value::<IgnoredAny>()?),
@@ -186,10 +192,12 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
         let kind = kind.ok_or_else(|| A::Error::missing_field("type"))?;
         let version = schema.ok_or_else(|| A::Error::missing_field("schemaVersion"))?;
         if version != SCHEMA_VERSION {
-            return Err(A::Error::custom(format_args!("schemaVersion {version} is not supported, only 1 is")));
+            return Err(A::Error::custom(format_args!(
+                "schemaVersion {version} is not supported, only 1 is"
+            )));
         }
         let event = match payload.ok_or_else(|| A::Error::missing_field("payload"))? {
-            Payload::Typed(event) => event,
+            Payload::Typed(event) => *event,
             Payload::Raw(object) => {
                 let value = serde_json::Value::Object(object.0);
                 Event::deserialize_payload(kind, value).map_err(A::Error::custom)?

@@ -1,7 +1,7 @@
 //! Makes a block from nodes and plain dependencies: forks and joins are put in here, once, for every
 //! language a flow can be written in.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Block, JoinPolicy, Kind, Node, NodeIndex, TaskIndex};
 
@@ -14,6 +14,8 @@ pub struct Slot(usize);
 pub struct BlockBuilder {
     nodes: Vec<Draft>,
     names: HashSet<String>,
+    /// The number that a repeated name gets next.
+    numbers: HashMap<String, u32>,
 }
 
 #[derive(Debug)]
@@ -50,10 +52,10 @@ impl BlockBuilder {
 
     fn free_name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
-        let mut number = 2_u32;
         while !self.names.insert(name.clone()) {
+            let number = self.numbers.entry(wanted.to_owned()).or_insert(1);
+            *number += 1;
             name = format!("{wanted}~{number}");
-            number += 1;
         }
         name
     }
@@ -100,8 +102,12 @@ impl BlockBuilder {
             next += 1 + u32::from(join.is_some()) + u32::from(fork.is_some());
             names.push((place, join, fork));
         }
-        let roots: Vec<Slot> =
-            drafts.iter().enumerate().filter(|(_, d)| d.after.is_empty() && !d.outside).map(|(i, _)| Slot(i)).collect();
+        let roots: Vec<Slot> = drafts
+            .iter()
+            .enumerate()
+            .filter(|(_, d)| d.after.is_empty() && !d.outside)
+            .map(|(i, _)| Slot(i))
+            .collect();
         let opening = (roots.len() > 1).then(|| (NodeIndex(next), self.free_name("fork")));
 
         let places: Vec<Place> = names.iter().map(|(place, ..)| *place).collect();
@@ -124,7 +130,12 @@ impl BlockBuilder {
             nodes.push(Node { name: draft.name, kind: draft.kind, after, unreachable });
             if let Some(name) = fork {
                 let branches = children.iter().map(|slot| head(*slot)).collect();
-                nodes.push(Node { name, kind: Kind::Fork { branches }, after: vec![place.node], unreachable: false });
+                nodes.push(Node {
+                    name,
+                    kind: Kind::Fork { branches },
+                    after: vec![place.node],
+                    unreachable: false,
+                });
             }
         }
         if let Some((_, name)) = opening {
@@ -202,7 +213,10 @@ mod tests {
     fn lines(plan: &Plan) -> Vec<String> {
         let nodes = plan.root.nodes();
         let name = |index: &NodeIndex| nodes[index.0 as usize].name.clone();
-        nodes.iter().map(|n| format!("{} < {}", n.name, n.after.iter().map(name).collect::<Vec<_>>().join(" "))).collect()
+        nodes
+            .iter()
+            .map(|n| format!("{} < {}", n.name, n.after.iter().map(name).collect::<Vec<_>>().join(" ")))
+            .collect()
     }
 
     #[test]
@@ -216,7 +230,8 @@ mod tests {
     #[test]
     fn a_diamond_gets_a_fork_and_a_join() {
         let mut builder = BlockBuilder::new();
-        let slots: Vec<Slot> = (0..4).map(|n| builder.add(["a", "b", "c", "d"][n as usize], task(n))).collect();
+        let slots: Vec<Slot> =
+            (0..4).map(|n| builder.add(["a", "b", "c", "d"][n as usize], task(n))).collect();
         for (node, on) in [(1, 0), (2, 0), (3, 1), (3, 2)] {
             builder.depend(slots[node], slots[on]);
         }
@@ -246,7 +261,8 @@ mod tests {
     #[test]
     fn a_tolerant_join_shelters_whole_branches() {
         let mut builder = BlockBuilder::new();
-        let slots: Vec<Slot> = (0..4).map(|n| builder.add(["a", "b", "c", "d"][n as usize], task(n))).collect();
+        let slots: Vec<Slot> =
+            (0..4).map(|n| builder.add(["a", "b", "c", "d"][n as usize], task(n))).collect();
         for (node, on) in [(1, 0), (3, 1), (3, 2)] {
             builder.depend(slots[node], slots[on]);
         }
@@ -263,7 +279,11 @@ mod tests {
         let plan = plan_of(builder, &["a", "b"]);
         let text = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
-        for (what, with) in [("\"task\":1", "\"task\":9"), ("\"after\":[0]", "\"after\":[7]"), ("\"name\":\"b\",\"kind\"", "\"name\":\"a\",\"kind\"")] {
+        for (what, with) in [
+            ("\"task\":1", "\"task\":9"),
+            ("\"after\":[0]", "\"after\":[7]"),
+            ("\"name\":\"b\",\"kind\"", "\"name\":\"a\",\"kind\""),
+        ] {
             let broken = text.replace(what, with);
             assert_ne!(broken, text);
             assert!(serde_json::from_str::<Plan>(&broken).is_err(), "{what}");

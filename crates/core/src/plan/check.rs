@@ -70,7 +70,13 @@ impl TryFrom<Unchecked> for Plan {
         }
         let mut seen = 0;
         let root = link(raw.root, raw.tasks.len(), 0, &mut seen)?;
-        Ok(Self { flow: raw.flow, tasks: raw.tasks, root, expose_env: raw.expose_env, warnings: raw.warnings })
+        Ok(Self {
+            flow: raw.flow,
+            tasks: raw.tasks,
+            root,
+            expose_env: raw.expose_env,
+            warnings: raw.warnings,
+        })
     }
 }
 
@@ -136,7 +142,9 @@ fn check_node(node: &Node, tasks: usize, nodes: usize) -> Result<(), InvalidPlan
     match &node.kind {
         Kind::Task(task) if task.0 as usize >= tasks => Err(dangling()),
         Kind::Fork { branches } if !branches.iter().all(present) => Err(dangling()),
-        Kind::Repeat { body, .. } | Kind::ForEach { body, .. } | Kind::Until { body, .. } if body.nodes.is_empty() => {
+        Kind::Repeat { body, .. } | Kind::ForEach { body, .. } | Kind::Until { body, .. }
+            if body.nodes.is_empty() =>
+        {
             Err(InvalidPlan::EmptyBody(node.name.clone()))
         }
         Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled => Ok(()),

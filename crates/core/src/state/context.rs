@@ -21,7 +21,13 @@ pub struct Context {
 impl Default for Context {
     fn default() -> Self {
         let empty = || Value::Object(Map::new());
-        Self { params: empty(), results: empty(), scratch: empty(), artifacts: empty(), refs: IndexMap::new() }
+        Self {
+            params: empty(),
+            results: empty(),
+            scratch: empty(),
+            artifacts: empty(),
+            refs: IndexMap::new(),
+        }
     }
 }
 
@@ -202,13 +208,18 @@ mod tests {
         let digest = crate::digest::Digest::of_bytes(b"x");
         let reference = BlobRef { digest, size: 1, encoding: crate::event::Encoding::Pickle };
         let mut context = Context::default();
-        let output = Output { value: Some(Arc::new(Json(json!("{1}")))), reference: Some(reference.clone()) };
+        let output = Output { value: Some(Arc::new(Json(json!("{1}")))), reference: Some(reference) };
         context.store("t", &["scratch.d.k".to_owned()], &output);
         assert_eq!(context.refs.keys().collect::<Vec<_>>(), ["results.t", "scratch.d.k"]);
-        context.merge(&Changes { removed: vec![("scratch".to_owned(), "d".to_owned())], ..Changes::default() });
+        context
+            .merge(&Changes { removed: vec![("scratch".to_owned(), "d".to_owned())], ..Changes::default() });
         assert_eq!(context.refs.keys().collect::<Vec<_>>(), ["results.t"]);
         context.store("t", &["results.t.deeper".to_owned()], &output);
-        assert_eq!(context.root(Root::Results), &json!({"t": "{1}"}), "nobody writes into what only a task can open");
+        assert_eq!(
+            context.root(Root::Results),
+            &json!({"t": "{1}"}),
+            "nobody writes into what only a task can open"
+        );
     }
 
     #[test]

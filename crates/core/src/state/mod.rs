@@ -395,7 +395,9 @@ impl State {
     pub fn is_worker_node(&self, node: &NodeState) -> bool {
         match node.place.and_then(|place| self.planned(place)).map(|planned| &planned.kind) {
             Some(Kind::Task(_)) => self.task_of(node).is_some_and(|task| task.runner.is_worker()),
-            Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) => true,
+            Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) => {
+                true
+            }
             Some(Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled) => false,
             Some(Kind::Fork { .. } | Kind::Join { .. }) | None => false,
         }
@@ -408,7 +410,12 @@ impl State {
                 self.plan.is_none()
                     || !self.open.asking.is_empty()
                     || !self.open.for_workers.is_empty()
-                    || self.open.resting.iter().take_while(|(at, _)| *at <= now).any(|(_, number)| self.is_workers(*number))
+                    || self
+                        .open
+                        .resting
+                        .iter()
+                        .take_while(|(at, _)| *at <= now)
+                        .any(|(_, number)| self.is_workers(*number))
             }
             Phase::Absent | Phase::Created | Phase::Failing | Phase::Canceling => false,
             Phase::Completed | Phase::Failed | Phase::Canceled => false,
@@ -463,9 +470,8 @@ impl State {
             Kind::Canceled => "Canceled",
             Kind::Task(task) => match plan.task(*task).map(|task| &task.runner) {
                 Some(Runner::Wait { .. }) => "Wait",
-                Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External) | None => {
-                    "Task"
-                }
+                Some(Runner::Callable(_) | Runner::Registered(_) | Runner::Command(_) | Runner::External)
+                | None => "Task",
             },
             Kind::Fork { .. } => "Fork",
             Kind::Join { .. } => "Join",

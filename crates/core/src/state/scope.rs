@@ -84,7 +84,9 @@ impl State {
             Kind::ForEach { over, .. } => (over, Asks::Items),
             Kind::Until { condition, .. } => (condition, Asks::Holds),
             Kind::Switch { on, cases, default } => (on, Asks::Case(cases, default.is_some())),
-            Kind::Repeat { count: Count::Fixed(_), .. } | Kind::Start | Kind::Success | Kind::Failed => return None,
+            Kind::Repeat { count: Count::Fixed(_), .. } | Kind::Start | Kind::Success | Kind::Failed => {
+                return None;
+            }
             Kind::Canceled | Kind::Task(_) | Kind::Fork { .. } | Kind::Join { .. } => return None,
         };
         Some(Question { node, expression, asks })
@@ -106,7 +108,8 @@ impl State {
         }
         let mut frames: Vec<LoopFrame> = Vec::new();
         for (number, round) in chain.into_iter().rev() {
-            let parent_path = frames.last().and_then(|frame| frame.members.get("path")).and_then(Value::as_str);
+            let parent_path =
+                frames.last().and_then(|frame| frame.members.get("path")).and_then(Value::as_str);
             let made = self.node(number).and_then(|(_, node)| self.loop_frame(node, round, parent_path));
             frames.extend(made);
         }
@@ -210,9 +213,11 @@ fn rounds(value: &expr::Value) -> Choice {
             }
             Err(_) => Choice::Unanswerable("Repeat count is too large.".to_owned()),
         },
-        expr::Value::None | expr::Value::Float(_) | expr::Value::Str(_) | expr::Value::List(_) | expr::Value::Map(_) => {
-            Choice::Unanswerable("Repeat count must evaluate to an integer.".to_owned())
-        }
+        expr::Value::None
+        | expr::Value::Float(_)
+        | expr::Value::Str(_)
+        | expr::Value::List(_)
+        | expr::Value::Map(_) => Choice::Unanswerable("Repeat count must evaluate to an integer.".to_owned()),
     }
 }
 
@@ -224,7 +229,9 @@ fn items(value: &expr::Value) -> Choice {
                 Choice::Unanswerable("ForEach source holds a number that JSON cannot express.".to_owned())
             }
         },
-        expr::Value::None | expr::Value::Bool(_) | expr::Value::Int(_) | expr::Value::Float(_) => not_a_list(),
+        expr::Value::None | expr::Value::Bool(_) | expr::Value::Int(_) | expr::Value::Float(_) => {
+            not_a_list()
+        }
         expr::Value::Str(_) | expr::Value::Map(_) => not_a_list(),
     }
 }

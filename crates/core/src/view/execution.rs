@@ -116,7 +116,11 @@ impl ExecutionView {
             archived_at: state.archived_at,
             input: state.params(),
             tags: state.labels.clone(),
-            error: state.failure.as_ref().filter(|_| state.phase != Phase::Canceled).map(|failure| failure.error.clone()),
+            error: state
+                .failure
+                .as_ref()
+                .filter(|_| state.phase != Phase::Canceled)
+                .map(|failure| failure.error.clone()),
             retry_of: origin.and_then(|origin| origin.retry_of.as_ref()).map(ToString::to_string),
             retried_by: state.retried_by.as_ref().map(ToString::to_string),
             seq: state.events.0,
@@ -140,7 +144,12 @@ fn nodes_of(state: &State) -> Vec<NodeView> {
     nodes
 }
 
-fn view(state: &State, node_id: NodeId, node: Option<&NodeState>, node_type: impl Fn() -> String) -> NodeView {
+fn view(
+    state: &State,
+    node_id: NodeId,
+    node: Option<&NodeState>,
+    node_type: impl Fn() -> String,
+) -> NodeView {
     let status = shown_status(state, node);
     let never = NodeState::default();
     let node = node.unwrap_or(&never);

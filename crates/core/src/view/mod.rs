@@ -18,11 +18,20 @@ use crate::state::{NodeState, NodeStatus, Phase, State};
 fn shown_status(state: &State, node: Option<&NodeState>) -> NodeStatus {
     let status = node.map_or(NodeStatus::Pending, |node| node.status);
     match (state.phase, status) {
-        (Phase::Canceling | Phase::Canceled, NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting)
+        (
+            Phase::Canceling | Phase::Canceled,
+            NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting,
+        )
         | (Phase::Canceled, NodeStatus::Running) => NodeStatus::Canceled,
         (
-            Phase::Absent | Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling | Phase::Completed
-            | Phase::Failed | Phase::Canceled,
+            Phase::Absent
+            | Phase::Created
+            | Phase::Started
+            | Phase::Failing
+            | Phase::Canceling
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Canceled,
             _,
         ) => status,
     }

@@ -266,7 +266,9 @@ fn tasks_of(state: &State) -> (IndexMap<String, &'static str>, IndexMap<String, 
 fn task_view(state: &State, record: &TaskRecord) -> TaskView {
     // Nothing of a canceled run is still to come, also where no event says so.
     let ended_by_cancel = match record.status {
-        NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting => shown_status(state, None) == NodeStatus::Canceled,
+        NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting => {
+            shown_status(state, None) == NodeStatus::Canceled
+        }
         NodeStatus::Running => state.phase == Phase::Canceled,
         NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => false,
     };

@@ -33,7 +33,11 @@ impl Promises {
             assert_eq!(state.phase, phase, "an end was taken back");
         }
         if self.cancel_requested {
-            assert!(matches!(state.phase, Phase::Canceling | Phase::Canceled), "cancel did not win: {:?}", state.phase);
+            assert!(
+                matches!(state.phase, Phase::Canceling | Phase::Canceled),
+                "cancel did not win: {:?}",
+                state.phase
+            );
         }
         for (at, status) in &self.settled {
             assert_eq!(state.nodes[*at].status, *status, "the end of a node was taken back");
@@ -57,11 +61,19 @@ pub(crate) fn check_shape(state: &State) {
         assert_eq!(open.waiting.contains(&number), node.status == NodeStatus::Waiting, "{id}");
     }
     let resting: std::collections::BTreeSet<_> = open.resting.iter().map(|(_, number)| *number).collect();
-    assert!(resting.is_subset(&open.ready) && open.for_workers.is_subset(&open.ready) && resting.is_disjoint(&open.for_workers));
+    assert!(
+        resting.is_subset(&open.ready)
+            && open.for_workers.is_subset(&open.ready)
+            && resting.is_disjoint(&open.for_workers)
+    );
     for number in &open.ready {
         let (id, node) = state.node(*number).unwrap();
         assert_eq!(resting.contains(number), node.retry_at.is_some(), "{id} rests");
-        assert_eq!(open.for_workers.contains(number), node.retry_at.is_none() && state.is_worker_node(node), "{id} is a worker's");
+        assert_eq!(
+            open.for_workers.contains(number),
+            node.retry_at.is_none() && state.is_worker_node(node),
+            "{id} is a worker's"
+        );
     }
     assert_eq!(state.cancel.is_some(), matches!(state.phase, Phase::Canceling | Phase::Canceled));
     assert_eq!(state.ended_at.is_some(), state.phase.is_terminal());

@@ -37,7 +37,10 @@ fn create_and_start_in_one_record_asks_for_a_worker() {
 
 #[test]
 fn create_is_refused_when_the_execution_exists() {
-    Execution::new().given(&caller(), create()).when(&caller(), create()).then_rejected(&Reason::ExecutionExists);
+    Execution::new()
+        .given(&caller(), create())
+        .when(&caller(), create())
+        .then_rejected(&Reason::ExecutionExists);
 }
 
 #[test]
@@ -53,10 +56,11 @@ fn create_is_refused_after_a_cancel() {
 fn start_makes_the_first_nodes_ready() {
     let mut command = create();
     command.plan = Some(Graph::chain(&["a", "b"], &external()).plan());
-    let started = Execution::new()
-        .given(&caller(), command)
-        .when(&caller(), start())
-        .then(&[ExecutionStarted, NodeCreated, NodeReady]);
+    let started = Execution::new().given(&caller(), command).when(&caller(), start()).then(&[
+        ExecutionStarted,
+        NodeCreated,
+        NodeReady,
+    ]);
     assert_eq!(started.node("a"), NodeStatus::Ready);
     assert_eq!(started.node("b"), NodeStatus::Pending);
 }
@@ -143,14 +147,15 @@ fn cancel_wins_over_a_failure_that_is_under_way() {
 #[test]
 fn cancel_ends_waits_and_external_nodes_at_once() {
     let graph = Graph::new().task("ask", wait("k")).task("out", external()).plan();
-    let ended = Execution::started(&graph).given(&caller(), start_node("out")).when(&caller(), cancel()).then(&[
-        ExecutionCancelRequested,
-        NodeCanceled,
-        NodeInterruptRequested,
-        NodeCanceled,
-        ExecutionCanceled,
-    ]);
-    assert_eq!(ended.state().nodes[&node("ask")].canceled_by_execution, true);
+    let ended =
+        Execution::started(&graph).given(&caller(), start_node("out")).when(&caller(), cancel()).then(&[
+            ExecutionCancelRequested,
+            NodeCanceled,
+            NodeInterruptRequested,
+            NodeCanceled,
+            ExecutionCanceled,
+        ]);
+    assert!(ended.state().nodes[&node("ask")].canceled_by_execution);
 }
 
 #[test]
@@ -186,7 +191,8 @@ fn an_execution_that_cannot_be_run_fails_with_a_dead_letter() {
     let mut command = create();
     command.start = true;
     let created = Execution::new().given(&caller(), command);
-    let letter = Effect::PublishDeadLetter { reason: DeadLetter::FlowNotFound, error: "no such flow".to_owned() };
+    let letter =
+        Effect::PublishDeadLetter { reason: DeadLetter::FlowNotFound, error: "no such flow".to_owned() };
     let failed = created
         .clone()
         .when(&worker(0), fail_execution("no such flow"))
@@ -194,7 +200,10 @@ fn an_execution_that_cannot_be_run_fails_with_a_dead_letter() {
         .then(&[ExecutionFailed]);
     failed.when(&worker(0), fail_execution("again")).then_rejected(&Reason::Ended(Status::Failed));
     Execution::new().when(&worker(0), fail_execution("x")).then_rejected(&unknown());
-    created.given(&caller(), cancel()).when(&worker(0), fail_execution("late")).then_rejected(&Reason::Ended(Status::Canceled));
+    created
+        .given(&caller(), cancel())
+        .when(&worker(0), fail_execution("late"))
+        .then_rejected(&Reason::Ended(Status::Canceled));
 }
 
 #[test]

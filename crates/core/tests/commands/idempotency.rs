@@ -24,7 +24,8 @@ fn every_contract_command_is_recognised_when_it_is_repeated() {
     for (number, step) in (1..).zip(steps) {
         let id = key(&format!("k-{number}"));
         execution = execution.when_keyed(id.clone(), &caller(), step.clone()).execution;
-        execution = execution.when_keyed(id, &caller(), step).then_nothing(&Outcome::Repeated(Version(number)));
+        execution =
+            execution.when_keyed(id, &caller(), step).then_nothing(&Outcome::Repeated(Version(number)));
     }
     let ended = execution.when_keyed(key("k-archive"), &caller(), archive()).then(&[ExecutionArchived]);
     ended.when_keyed(key("k-archive"), &caller(), archive()).then_nothing(&Outcome::Repeated(Version(8)));
@@ -67,7 +68,8 @@ fn a_refused_command_is_not_remembered() {
 #[test]
 fn a_workers_keys_are_kept_until_its_next_record() {
     let plan = Graph::chain(&["a", "b"], &callable()).plan();
-    let claimed = Execution::claimed(&plan).when_keyed(key("w-1"), &worker(1), start_node("a")).then(&[NodeStarted]);
+    let claimed =
+        Execution::claimed(&plan).when_keyed(key("w-1"), &worker(1), start_node("a")).then(&[NodeStarted]);
     let claimed = claimed
         .when_keyed(key("w-1"), &worker(1), start_node("a"))
         .then_nothing(&Outcome::Repeated(Version(3)));

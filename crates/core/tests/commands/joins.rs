@@ -3,15 +3,15 @@
 use pyoco_core::event::Event;
 use pyoco_core::event::EventType::*;
 use pyoco_core::expr::Expression;
-use pyoco_core::plan::{Kind, JoinPolicy, Policy, FailPolicy};
+use pyoco_core::plan::{FailPolicy, JoinPolicy, Kind, Policy};
 use pyoco_core::state::{NodeStatus, Phase};
 use pyoco_testkit::*;
 use serde_json::json;
 
 fn diamond(policy: JoinPolicy) -> Execution {
-    let graph = ["a", "b", "c"].into_iter().fold(Graph::new().task("s", external()), |graph, name| {
-        graph.task(name, external()).edge("s", name)
-    });
+    let graph = ["a", "b", "c"]
+        .into_iter()
+        .fold(Graph::new().task("s", external()), |graph, name| graph.task(name, external()).edge("s", name));
     let graph = graph.task("end", external()).edge("a", "end").edge("b", "end").edge("c", "end");
     let begun = Execution::started(&graph.join("end", policy).plan())
         .given(&caller(), start_node("s"))
@@ -101,7 +101,7 @@ fn all_done_passes_although_every_branch_failed() {
 #[test]
 fn a_custom_join_passes_by_its_own_rule() {
     let rule = Expression::parse("$ctx.branches.completed >= 2").unwrap();
-    let joined = bad(ok(diamond(JoinPolicy::Custom(rule.clone())), "a"), "b");
+    let joined = bad(ok(diamond(JoinPolicy::Custom(rule)), "a"), "b");
     assert_eq!(joined.node("end"), NodeStatus::Pending);
     assert_eq!(ok(joined.clone(), "c").node("end"), NodeStatus::Ready);
     assert_eq!(bad(joined, "c").state().phase, Phase::Failed);
@@ -127,7 +127,8 @@ fn a_join_that_its_isolated_task_guards_fails_quietly() {
         .edge("b", "end")
         .join("end", JoinPolicy::AnySuccess)
         .plan();
-    let begun = Execution::started(&graph).given(&caller(), start_node("a")).given(&caller(), start_node("b"));
+    let begun =
+        Execution::started(&graph).given(&caller(), start_node("a")).given(&caller(), start_node("b"));
     let done = bad(bad(begun, "a"), "b");
     assert_eq!(done.state().phase, Phase::Completed);
     assert_eq!(done.node("end"), NodeStatus::Failed);
@@ -149,7 +150,9 @@ fn a_wide_join_reports_only_what_settles_it() {
 
 #[test]
 fn drawn_ends_decide_how_the_execution_ends() {
-    for (kind, phase) in [(Kind::Success, Phase::Completed), (Kind::Failed, Phase::Failed), (Kind::Canceled, Phase::Canceled)] {
+    for (kind, phase) in
+        [(Kind::Success, Phase::Completed), (Kind::Failed, Phase::Failed), (Kind::Canceled, Phase::Canceled)]
+    {
         let graph = Graph::new()
             .node("start", Kind::Start)
             .task("a", external())

@@ -7,7 +7,7 @@ use pyoco_core::event::EventType::*;
 use pyoco_core::expr::Expression;
 use pyoco_core::json::Json;
 use pyoco_core::outcome::Reason;
-use pyoco_core::plan::{BlockBuilder, Block, Case, Count, Kind, Plan, TaskIndex, TaskSpec};
+use pyoco_core::plan::{Block, BlockBuilder, Case, Count, Kind, Plan, TaskIndex, TaskSpec};
 use pyoco_core::state::{NodeStatus, Phase};
 use pyoco_testkit::*;
 use serde_json::json;
@@ -47,7 +47,10 @@ fn a_repeat_unfolds_one_round_after_the_other() {
     let kind = Kind::Repeat { count: Count::Fixed(2), body: body(&[("a", 0), ("b", 1)]) };
     let begun = Execution::claimed(&plan("repeat", kind));
     assert_eq!(begun.node("repeat/1/a"), NodeStatus::Ready);
-    begun.clone().when(&worker(1), start_node("repeat/2/a")).then_rejected(&Reason::UnknownNode(node("repeat/2/a")));
+    begun
+        .clone()
+        .when(&worker(1), start_node("repeat/2/a"))
+        .then_rejected(&Reason::UnknownNode(node("repeat/2/a")));
     let round = run(run(begun, "repeat/1/a"), "repeat/1/b");
     assert_eq!(round.node("repeat/2/a"), NodeStatus::Ready);
     let done = run(run(round, "repeat/2/a"), "repeat/2/b");
@@ -81,10 +84,11 @@ fn a_for_each_asks_for_its_items_and_shows_them_to_its_body() {
 
 #[test]
 fn an_until_asks_after_every_round_and_gives_up_at_its_limit() {
-    let kind = || Kind::Until { condition: expression("$ctx.params.done"), max_rounds: 2, body: body(&[("a", 0)]) };
+    let kind =
+        || Kind::Until { condition: expression("$ctx.params.done"), max_rounds: 2, body: body(&[("a", 0)]) };
     let asking = run(Execution::claimed(&plan("until", kind())), "until/1/a");
     assert_eq!(asking.state().questions().count(), 1);
-    let again = asking.clone().given(&worker(1), choose("until", Choice::Holds(false)));
+    let again = asking.given(&worker(1), choose("until", Choice::Holds(false)));
     let asking_again = run(again, "until/2/a");
     let failed = asking_again.clone().given(&worker(1), choose("until", Choice::Holds(false)));
     let message = "Until condition '$ctx.params.done' exceeded max_iter=2";
@@ -118,7 +122,10 @@ fn an_answer_must_fit_its_question() {
         let asked = asking.clone().when(&worker(1), choose("switch", choice));
         asked.then_rejected(&Reason::WrongChoice(node("switch")));
     }
-    asking.clone().when(&caller(), choose("switch", Choice::Case(Some(0)))).then_rejected(&Reason::OnlyAWorker);
+    asking
+        .clone()
+        .when(&caller(), choose("switch", Choice::Case(Some(0))))
+        .then_rejected(&Reason::OnlyAWorker);
     let chosen = asking.given(&worker(1), choose("switch", Choice::Case(Some(0))));
     let again = chosen.when(&worker(1), choose("switch", Choice::Case(Some(0))));
     again.then_rejected(&Reason::NodeIs { node: node("switch"), status: NodeStatus::Running });

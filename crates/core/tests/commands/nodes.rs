@@ -114,7 +114,8 @@ fn a_wait_node_waits_by_itself_and_ends_with_the_answer() {
 
 #[test]
 fn success_makes_the_next_node_ready_and_ends_the_last() {
-    let next = running().when(&caller(), succeed("a", json!("A"))).then(&[NodeSucceeded, NodeCreated, NodeReady]);
+    let next =
+        running().when(&caller(), succeed("a", json!("A"))).then(&[NodeSucceeded, NodeCreated, NodeReady]);
     let next = next.given(&caller(), start_node("b"));
     let done = next.when(&caller(), succeed("b", json!("B"))).then(&[NodeSucceeded, ExecutionCompleted]);
     done.when(&caller(), succeed("b", json!("B"))).then_rejected(&Reason::Ended(Status::Completed));
@@ -132,7 +133,8 @@ fn a_callers_success_cannot_name_opaque_bytes() {
 
 #[test]
 fn failure_without_retries_fails_the_execution() {
-    let failed = running().when(&caller(), fail("a", "boom")).then(&[NodeFailReported, NodeFailed, ExecutionFailed]);
+    let failed =
+        running().when(&caller(), fail("a", "boom")).then(&[NodeFailReported, NodeFailed, ExecutionFailed]);
     assert_eq!(failed.state().last_error.as_deref(), Some("boom"));
     assert_eq!(failed.state().failure.as_ref().unwrap().node, Some(node("a")));
     assert_eq!(failed.node("b"), NodeStatus::Pending);
@@ -179,8 +181,10 @@ fn an_isolated_failure_fails_what_depends_on_it_and_nothing_else() {
         .edge("a", "b")
         .edge("b", "c")
         .plan();
-    let failed = Execution::started(&plan).given(&caller(), start_node("a")).when(&caller(), fail("a", "boom"));
-    let failed = failed.then(&[NodeFailReported, NodeFailed, NodeCreated, NodeFailed, NodeCreated, NodeFailed]);
+    let failed =
+        Execution::started(&plan).given(&caller(), start_node("a")).when(&caller(), fail("a", "boom"));
+    let failed =
+        failed.then(&[NodeFailReported, NodeFailed, NodeCreated, NodeFailed, NodeCreated, NodeFailed]);
     let done = failed.given(&caller(), start_node("d")).when(&caller(), succeed("d", json!(1)));
     let done = done.then(&[NodeSucceeded, ExecutionCompleted]);
     assert_eq!(done.state().last_error.as_deref(), Some("boom"));
@@ -189,7 +193,8 @@ fn an_isolated_failure_fails_what_depends_on_it_and_nothing_else() {
 
 #[test]
 fn a_stop_failure_lets_running_tasks_finish_and_starts_nothing_more() {
-    let plan = Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("b", "c").plan();
+    let plan =
+        Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("b", "c").plan();
     let failing = Execution::started(&plan)
         .given(&caller(), start_node("a"))
         .given(&caller(), start_node("b"))
@@ -212,10 +217,14 @@ fn workers_and_callers_drive_their_own_nodes_only() {
 
 #[test]
 fn one_node_is_canceled_and_the_rest_goes_on() {
-    let graph = Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("a", "b").plan();
-    let canceled = Execution::started(&graph)
-        .when(&caller(), cancel_node("a"))
-        .then(&[NodeCancelRequested, NodeCanceled, NodeCreated, NodeCanceled]);
+    let graph =
+        Graph::new().task("a", external()).task("b", external()).task("c", external()).edge("a", "b").plan();
+    let canceled = Execution::started(&graph).when(&caller(), cancel_node("a")).then(&[
+        NodeCancelRequested,
+        NodeCanceled,
+        NodeCreated,
+        NodeCanceled,
+    ]);
     assert_eq!(canceled.node("b"), NodeStatus::Canceled);
     assert!(!canceled.state().nodes[&node("a")].canceled_by_execution);
     canceled.clone().when(&caller(), cancel_node("a")).then_rejected(&is("a", NodeStatus::Canceled));
@@ -239,7 +248,8 @@ fn a_running_worker_task_is_asked_to_stop_and_confirms() {
 
 #[test]
 fn nobody_confirms_a_stop_that_was_not_asked_for() {
-    let claimed = Execution::claimed(&Graph::chain(&["a"], &callable()).plan()).given(&worker(1), start_node("a"));
+    let claimed =
+        Execution::claimed(&Graph::chain(&["a"], &callable()).plan()).given(&worker(1), start_node("a"));
     claimed.when(&worker(1), confirm_stopped("a")).then_rejected(&is("a", NodeStatus::Running));
 }
 

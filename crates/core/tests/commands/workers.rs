@@ -56,7 +56,10 @@ fn a_claim_is_refused_while_another_is_live_and_taken_over_on_redelivery_or_expi
 fn a_claim_of_something_unknown_unstarted_or_ended_takes_nothing() {
     let unknown = Reason::UnknownExecution(ExecutionId::new("e-1").unwrap());
     Execution::new().when(&worker(0), claim("j", None)).then_rejected(&unknown);
-    Execution::new().given(&caller(), create()).when(&worker(0), claim("j", None)).then_rejected(&Reason::NotStarted);
+    Execution::new()
+        .given(&caller(), create())
+        .when(&worker(0), claim("j", None))
+        .then_rejected(&Reason::NotStarted);
     let canceled = queued().given(&caller(), cancel());
     canceled.when(&worker(0), claim("j", None)).then_nothing(&Outcome::AlreadyEnded(Status::Canceled));
 }
@@ -114,7 +117,8 @@ fn progress_makes_earlier_losses_forgotten() {
         execution = execution.given(&worker(0), claim("job-1", None));
     }
     let epoch = execution.state().epoch.0;
-    let moved = execution.given(&worker(epoch), start_node("a")).given(&worker(epoch), succeed("a", json!(1)));
+    let moved =
+        execution.given(&worker(epoch), start_node("a")).given(&worker(epoch), succeed("a", json!(1)));
     assert_eq!(moved.given(&worker(0), claim("job-1", None)).state().phase, Phase::Started);
 }
 
@@ -169,7 +173,9 @@ fn a_foreign_run_is_imported_with_its_claim_and_its_end() {
     let running = running.when(&foreign(), import(ForeignStatus::Running)).then_nothing(&Outcome::Unchanged);
     running.clone().when(&foreign(), import(ForeignStatus::Completed)).then(&[ExecutionCompleted]);
     running.clone().when(&foreign(), import(ForeignStatus::Failed)).then(&[ExecutionFailed]);
-    running.when(&foreign(), import(ForeignStatus::Cancelled)).then(&[ExecutionCancelRequested, ExecutionCanceled]);
+    running
+        .when(&foreign(), import(ForeignStatus::Cancelled))
+        .then(&[ExecutionCancelRequested, ExecutionCanceled]);
 }
 
 #[test]
@@ -192,14 +198,17 @@ fn once_one_of_ours_has_claimed_foreign_snapshots_are_ignored() {
 #[test]
 fn an_ended_execution_takes_no_import() {
     let ended = queued().given(&caller(), cancel());
-    ended.when(&foreign(), import(ForeignStatus::Completed)).then_nothing(&Outcome::AlreadyEnded(Status::Canceled));
+    ended
+        .when(&foreign(), import(ForeignStatus::Completed))
+        .then_nothing(&Outcome::AlreadyEnded(Status::Canceled));
 }
 
 #[test]
 fn a_commands_own_retries_survive_a_lost_worker() {
     let policy = Policy { retries: 1, ..Policy::default() };
     let plan = Graph::new().task_with("a", Runner::Command(vec!["true".to_owned()]), policy).plan();
-    let lost = Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(0), claim("job-1", None));
+    let lost =
+        Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&worker(0), claim("job-1", None));
     let failed = lost.given(&worker(2), start_node("a")).given(&worker(2), fail("a", "once"));
     assert_eq!(failed.node("a"), NodeStatus::Ready, "the lost attempt did not use up the retry");
 }

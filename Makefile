@@ -1,0 +1,53 @@
+# The two commands a newcomer needs are `make test` and (from the next release on) `make up`.
+# Everything a target needs beyond Rust, Python 3 and Node is installed by it, pinned, into this folder.
+
+PYTHON ?= python3
+VENV := .venv
+VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0
+
+.PHONY: test check fmt lint docs deny unit bench soak clean
+
+## Everything that CI checks: format, lints, layers, docs and all tests.
+test: check unit
+
+check: fmt lint docs
+	cargo run --quiet -p xtask
+
+fmt:
+	cargo fmt --all --check
+
+lint:
+	cargo clippy --workspace --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+
+unit: $(VENV_STAMP)
+	cargo test --workspace
+
+## Flows built in Python are described by the real pyoco package; the vectors need it.
+$(VENV_STAMP):
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0
+	touch $@
+
+## Licences, sources and duplicates of dependencies (needs cargo-deny).
+deny:
+	cargo deny check bans licenses sources
+
+## Criterion benches; the figures of docs/performance.md come from here.
+bench:
+	cargo bench -p pyoco-core --bench core
+	cargo bench -p pyoco-flow --bench compile
+
+## The model with larger bounds than `make test` has time for. Each line is steps, crashes, ambiguous appends,
+## conflicts in flight, expired leases and lost jobs.
+soak:
+	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 1 0 1
+	cargo run --release --quiet -p pyoco-model --example explore -- 2 2 1 0 0 1
+	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 0 0 1 0
+	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 0 1 0
+
+clean:
+	cargo clean
+	rm -rf $(VENV)
