@@ -297,3 +297,28 @@ fn every_command_has_a_row() {
     let all: BTreeSet<&str> = Command::NAMES.iter().copied().collect();
     assert_eq!(shown, all);
 }
+
+#[test]
+fn every_command_that_wrote_something_is_recognised_when_it_is_repeated() {
+    let mut repeated = BTreeSet::new();
+    for phase in Phase::ALL {
+        for (_, issuer, command) in commands() {
+            let when = in_phase(phase).when_keyed(key("again"), &issuer, command.clone());
+            let wrote = when.execution.log().len() > in_phase(phase).log().len();
+            if when.answer.is_err() || !wrote {
+                continue;
+            }
+            let again = when.execution.when_keyed(key("again"), &issuer, command.clone());
+            let outcome = &again.answer.as_ref().unwrap().outcome;
+            assert!(matches!(outcome, Outcome::Repeated(_)), "{phase:?} {}: {outcome:?}", command.name());
+            assert_eq!(again.events, []);
+            repeated.insert(command.name());
+            let other = again.execution.when_keyed(key("again"), &caller(), add_label("another input"));
+            other.then_rejected(&pyoco_core::outcome::Reason::KeyReused);
+        }
+    }
+    // What the sweeper sends needs no key: it looks at the state each time.
+    let all: BTreeSet<&str> = Command::NAMES.iter().copied().collect();
+    let unkeyed = BTreeSet::from(["FireTimers", "AdvanceExecution"]);
+    assert_eq!(repeated, all.difference(&unkeyed).copied().collect());
+}
