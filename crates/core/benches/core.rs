@@ -109,7 +109,7 @@ fn folds(c: &mut Criterion) {
             b.iter(|| {
                 let mut state = State::absent(id.clone());
                 for (record, hash) in records {
-                    state.follow_hashed(record, *hash).unwrap();
+                    state.follow(record, *hash).unwrap();
                 }
                 black_box(state)
             });

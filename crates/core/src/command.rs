@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::event::{Actor, ActorKind, BlobRef, Changes, Choice, ErrorInfo};
 use crate::ids::{Attempt, CommandId, Epoch, ExecutionId, JobId, NodeId, Tag, TenantId, WorkerId};
-use crate::json::{Json, Object};
+use crate::json::{Json, Object, Weight};
 use crate::plan::Plan;
 use crate::time::Timestamp;
 
@@ -33,10 +33,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request whose fingerprint is that of the command itself.
+    /// A request that cannot be told from its repeat.
     pub fn new(issuer: Issuer, at: Timestamp, command: impl Into<Command>) -> Self {
         let command = command.into();
         Self { id: None, digest: Digest::default(), issuer, at, correlation_id: None, command }
+    }
+
+    /// Whether what it brings can be written into a record that can be read again. A plan and the text of a flow
+    /// have bounds of their own.
+    pub fn fits(&self) -> bool {
+        let correlation = self.correlation_id.as_ref().map_or(0, String::len);
+        correlation <= 256 && self.command.weight().fits()
     }
 
     /// The same request, repeatable under `id`.
@@ -343,6 +350,28 @@ commands! {
 }
 
 impl Command {
+    /// What it takes to write it down, without a plan.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::CreateExecution(command) if command.plan.is_some() => {
+                Weight::of(&CreateExecution { plan: None, ..command.clone() })
+            }
+            Self::ClaimExecution(command) if command.plan.is_some() => {
+                Weight::of(&ClaimExecution { plan: None, ..command.clone() })
+            }
+            Self::CreateExecution(_) | Self::ClaimExecution(_) => Weight::of(self),
+            Self::StartExecution(_) | Self::CancelExecution(_) | Self::ArchiveExecution(_) => {
+                Weight::of(self)
+            }
+            Self::StartNode(_) | Self::ReportNodeProgress(_) | Self::PutNodeWaiting(_) => Weight::of(self),
+            Self::ResumeNode(_) | Self::SucceedNode(_) | Self::FailNode(_) => Weight::of(self),
+            Self::ReleaseExecution(_) | Self::FailExecution(_) | Self::ChooseNode(_) => Weight::of(self),
+            Self::CancelNode(_) | Self::ConfirmNodeStopped(_) | Self::ForceEnd(_) => Weight::of(self),
+            Self::FireTimers(_) | Self::AdvanceExecution(_) => Weight::of(self),
+            Self::AnnotateExecution(_) | Self::ImportSnapshot(_) => Weight::of(self),
+        }
+    }
+
     /// The fingerprint of what is asked.
     pub fn digest(&self) -> Digest {
         // Every command is made of strings, numbers and lists, so it has a JSON form.

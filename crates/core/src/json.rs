@@ -23,7 +23,7 @@ impl Limits {
     /// A request body or a job message.
     pub const BODY: Self = Self { bytes: 1 << 20, depth: 64 };
     /// A record of the log: one body and what was decided about it, or a large plan.
-    pub const RECORD: Self = Self { bytes: 16 << 20, depth: 128 };
+    pub const RECORD: Self = Self { bytes: 32 << 20, depth: 120 };
 }
 
 /// Why a document was refused.
@@ -126,45 +126,60 @@ fn holds_exactly(number: &[u8]) -> bool {
     text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok()
 }
 
-/// What a value takes: its size in bytes, roughly, and how deep it is nested.
+/// What a value takes in a record: the size of its JSON form, and how deep it is nested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Bytes of its JSON form, give or take escapes.
+    /// Bytes of its JSON form.
     pub bytes: usize,
     /// Levels of arrays and objects.
     pub depth: usize,
 }
 
 impl Weight {
-    /// Weighs a value. It walks with a list of its own, so that no nesting can exhaust the stack.
-    pub fn of(value: &Value) -> Self {
-        let mut weight = Self::default();
-        let mut open = vec![(value, 1)];
-        while let Some((value, depth)) = open.pop() {
-            match value {
-                Value::Null | Value::Bool(_) | Value::Number(_) => weight.bytes += 8,
-                Value::String(text) => weight.bytes += text.len() + 2,
-                Value::Array(items) => {
-                    weight.bytes += items.len() + 2;
-                    weight.depth = weight.depth.max(depth);
-                    open.extend(items.iter().map(|item| (item, depth + 1)));
-                }
-                Value::Object(members) => {
-                    weight.bytes += 2;
-                    weight.depth = weight.depth.max(depth);
-                    for (key, member) in members {
-                        weight.bytes += key.len() + 4;
-                        open.push((member, depth + 1));
-                    }
-                }
-            }
-        }
-        weight
+    /// Weighs anything that has a JSON form, without keeping that form.
+    pub fn of<T: Serialize>(value: &T) -> Self {
+        let mut scale = Scale::default();
+        // Writing to the scale cannot fail, and what we weigh has a JSON form.
+        let _ = serde_json::to_writer(&mut scale, value);
+        scale.weight
     }
 
     /// Whether it may stand in a record.
     pub const fn fits(self) -> bool {
         self.bytes <= Limits::BODY.bytes && self.depth <= Limits::BODY.depth
+    }
+}
+
+/// Counts what is written to it.
+#[derive(Default)]
+struct Scale {
+    weight: Weight,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl std::io::Write for Scale {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.weight.bytes += bytes.len();
+        for byte in bytes {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => {
+                    self.depth += 1;
+                    self.weight.depth = self.weight.depth.max(self.depth);
+                }
+                b'}' | b']' if !self.in_string => self.depth -= 1,
+                _ => {}
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -86,6 +86,8 @@ pub enum RejectionKind {
     Conflict,
     /// Its input cannot be right.
     Invalid,
+    /// Nobody outside sees it: the batch has to be sealed, and the command decided again.
+    SealFirst,
 }
 
 /// Why a command was refused.
@@ -135,6 +137,8 @@ pub enum Reason {
     BelongsToWorker(NodeId),
     /// The node is a caller's, not a worker's.
     BelongsToCaller(NodeId),
+    /// A worker's task cannot wait for a person.
+    CannotWait(NodeId),
     /// Only a worker may say this.
     OnlyAWorker,
     /// Somebody else holds the claim now.
@@ -156,8 +160,8 @@ pub enum Reason {
     ProgressOutOfRange,
     /// A value is larger, or nested deeper, than a record may hold.
     ValueTooLarge,
-    /// A claim must be the first command of its record.
-    NotFirstInRecord,
+    /// The record that is being put together has no room for it: seal that one and decide again on the next.
+    SealFirst,
     /// A worker of ours has taken it, so foreign snapshots no longer count.
     OwnedHere,
 }
@@ -167,6 +171,7 @@ impl Reason {
     pub const fn kind(&self) -> RejectionKind {
         match self {
             Self::UnknownExecution(_) | Self::UnknownNode(_) => RejectionKind::NotFound,
+            Self::SealFirst => RejectionKind::SealFirst,
             Self::ProgressOutOfRange
             | Self::ValueTooLarge
             | Self::OnlyAWorker
@@ -187,10 +192,10 @@ impl Reason {
             | Self::WrongResumeKey
             | Self::BelongsToWorker(_)
             | Self::BelongsToCaller(_)
+            | Self::CannotWait(_)
             | Self::Fenced { .. }
             | Self::ClaimHeld(_)
             | Self::TasksRunning
-            | Self::NotFirstInRecord
             | Self::OwnedHere => RejectionKind::Conflict,
         }
     }
@@ -216,6 +221,7 @@ impl fmt::Display for Reason {
             Self::WrongResumeKey => f.write_str("resumeKey is not the waitKey of the node"),
             Self::BelongsToWorker(node) => write!(f, "node {node:?} is run by a worker"),
             Self::BelongsToCaller(node) => write!(f, "node {node:?} is driven through the API"),
+            Self::CannotWait(node) => write!(f, "node {node:?} is run by a worker; a flow waits in a wait node"),
             Self::OnlyAWorker => f.write_str("only a worker may say this"),
             Self::Fenced { held, current } => write!(f, "the claim has epoch {current}, not {held}"),
             Self::ClaimHeld(worker) => write!(f, "worker {worker:?} holds the execution"),
@@ -224,7 +230,7 @@ impl fmt::Display for Reason {
             Self::WrongChoice(node) => write!(f, "node {node:?} does not ask for this"),
             Self::ProgressOutOfRange => f.write_str("progress is a number from 0 to 100"),
             Self::ValueTooLarge => f.write_str("a value is over 1 MiB or nested deeper than 64 levels; store it elsewhere and pass a reference"),
-            Self::NotFirstInRecord => f.write_str("a claim begins a record of its own"),
+            Self::SealFirst => f.write_str("the record under construction has to be sealed first"),
             Self::OwnedHere => f.write_str("a worker of ours has taken the execution"),
         }
     }

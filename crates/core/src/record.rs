@@ -14,7 +14,7 @@ use crate::ids::{CommandId, Epoch, EventSeq, ExecutionId, Version};
 use crate::json::{self, JsonError, Limits};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::state::{Claim, Remembered, State};
+use crate::state::{Claim, State};
 use crate::time::Timestamp;
 
 /// The version of the record format.
@@ -50,9 +50,9 @@ pub struct Record {
     /// Who holds the execution from here on; counts before the events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// The claim is let go; counts after the events.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub release: bool,
+    /// The claim is let go, after so many of its events. Nothing but the release's own consequences follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<u32>,
     /// What is said about the execution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotation>,
@@ -160,19 +160,13 @@ impl State {
     /// Folds one more record, given as stored bytes.
     pub fn fold(&mut self, bytes: &[u8]) -> Result<Record, LogError> {
         let seq = self.version.next();
-        let record = Record::decode(bytes).map_err(|error| LogError::Unreadable { seq, error })?;
-        self.follow_hashed(&record, Digest::of_bytes(bytes))?;
+        let record = Record::decode(bytes).map_err(|error| unreadable(bytes, seq, error))?;
+        self.follow(&record, Digest::of_bytes(bytes))?;
         Ok(record)
     }
 
     /// Takes a decoded record over, given the fingerprint of its stored bytes, if it is the one that comes next.
-    pub fn follow_hashed(&mut self, record: &Record, hash: Digest) -> Result<(), LogError> {
-        self.follow(record)?;
-        self.last_hash = hash;
-        Ok(())
-    }
-
-    fn follow(&mut self, record: &Record) -> Result<(), LogError> {
+    pub fn follow(&mut self, record: &Record, hash: Digest) -> Result<(), LogError> {
         let expected = self.version.next();
         if record.v > FORMAT {
             return Err(LogError::NewerFormat { seq: expected, format: record.v });
@@ -187,75 +181,39 @@ impl State {
             return Err(LogError::Misplaced { seq: expected });
         }
         if let Some(workflow) = &record.workflow {
-            self.workflow = Some(workflow.clone());
+            self.keep_workflow(workflow.clone());
         }
         if let Some(plan) = &record.plan {
             self.fix_plan(plan.clone());
         }
         if let Some(claim) = &record.claim {
-            self.take(claim.clone(), record.at);
+            self.take(claim.clone());
         }
-        for envelope in &record.events {
+        for (number, envelope) in (0_u32..).zip(&record.events) {
+            if record.release == Some(number) {
+                self.let_go(record.at);
+            }
             self.apply(&envelope.event, envelope.occurred_at);
         }
-        if record.release {
+        if record.release.is_some_and(|after| after as usize >= record.events.len()) {
             self.let_go(record.at);
         }
         for annotation in &record.annotations {
             self.annotate(annotation);
         }
-        self.remember(record);
+        self.recorded(record, hash);
         Ok(())
     }
+}
 
-    /// The bookkeeping that every record brings, live or folded.
-    pub(crate) fn remember(&mut self, record: &Record) {
-        self.version = record.seq;
-        self.updated_at = Some(record.at);
-        if record.commands.iter().any(|command| command.worker) {
-            self.worker_commands.clear();
-        }
-        for command in &record.commands {
-            let remembered = Remembered { digest: command.digest, record: record.seq };
-            if command.worker {
-                self.worker_commands.push((command.id.clone(), remembered));
-            } else {
-                self.commands.insert(command.id.clone(), remembered);
-            }
-        }
+/// A record of a newer format may well have fields that this version does not know.
+fn unreadable(bytes: &[u8], seq: Version, error: JsonError) -> LogError {
+    #[derive(Deserialize)]
+    struct FormatOnly {
+        v: u32,
     }
-
-    /// The first plan is the plan.
-    pub(crate) fn fix_plan(&mut self, plan: Arc<Plan>) {
-        if self.plan.is_none() {
-            self.plan = Some(plan);
-            self.open_root();
-        }
-    }
-
-    pub(crate) fn take(&mut self, claim: Claim, at: Timestamp) {
-        if self.claim.as_ref().is_some_and(|held| !held.is_foreign()) {
-            self.lost_claims += 1;
-        }
-        self.epoch = claim.epoch;
-        self.last_worker = Some(claim.worker.clone());
-        self.active_since.get_or_insert(at);
-        self.claim = Some(claim);
-        self.attempts_lost(at);
-    }
-
-    pub(crate) fn let_go(&mut self, at: Timestamp) {
-        self.claim = None;
-        self.attempts_lost(at);
-    }
-
-    pub(crate) fn annotate(&mut self, annotation: &Annotation) {
-        match annotation {
-            Annotation::AddLabel(label) if self.labels.contains(label) => {}
-            Annotation::AddLabel(label) => self.labels.push(label.clone()),
-            Annotation::RemoveLabel(label) => self.labels.retain(|kept| kept != label),
-            Annotation::Hidden(hidden) => self.hidden = *hidden,
-            Annotation::RetriedBy(id) => self.retried_by = Some(id.clone()),
-        }
+    match serde_json::from_slice::<FormatOnly>(bytes) {
+        Ok(FormatOnly { v: format }) if format > FORMAT => LogError::NewerFormat { seq, format },
+        Ok(_) | Err(_) => LogError::Unreadable { seq, error },
     }
 }

@@ -15,7 +15,7 @@ mod checks;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use pyoco_core::command::{AdvanceExecution, ClaimExecution, Command, Issuer};
+use pyoco_core::command::{AdvanceExecution, ClaimExecution, Command, Issuer, Request};
 use pyoco_core::event::Choice;
 use pyoco_core::json::Json;
 use pyoco_core::outcome::Outcome;
@@ -149,6 +149,23 @@ proptest! {
                 execution.when(&issuer, command).execution
             };
             promises = promises.after(execution.state());
+            check_shape(execution.state());
+        }
+    }
+
+    #[test]
+    fn commands_that_share_a_record_fold_to_the_same_state(plan in plans(), steps in steps(), together in 1..6_usize) {
+        let mut execution = Execution::claimed(&plan);
+        for chunk in steps.chunks(together) {
+            let mut requests: Vec<Request> = Vec::new();
+            for step in chunk {
+                let (issuer, command) = command(execution.state(), step);
+                // Each at its own time, a second apart: what a record says must not depend on its last command's.
+                let at = execution.now().after(Millis(1000 * requests.len() as u64));
+                requests.push(Request::new(issuer, at, command));
+            }
+            let last = requests.pop().unwrap();
+            execution = execution.ask_together(&requests, &last).execution.later(Millis(10_000));
             check_shape(execution.state());
         }
     }

@@ -189,3 +189,20 @@ fn a_deleted_job_is_no_job_and_stays_an_execution() {
     assert_eq!(JobView::of(done.state()), None);
     assert_eq!(ExecutionView::of(done.state()).status.to_string(), "CANCELED");
 }
+
+#[test]
+fn a_failed_run_shows_nothing_as_running_or_waiting() {
+    let retry = Policy { retries: 1, ..Policy::default() };
+    let plan =
+        Graph::new().task("a", callable()).task_with("b", callable(), retry).task("ask", wait("k")).plan();
+    let failed = Execution::claimed(&plan)
+        .given(&worker(1), start_node("a"))
+        .given(&worker(1), start_node("b"))
+        .given(&worker(1), fail("b", "first"))
+        .given(&worker(1), fail("a", "boom"));
+    let shown = run(&failed);
+    assert_eq!(shown["tasks"], json!({"a": "FAILED", "b": "FAILED", "ask": "CANCELLED"}));
+    assert!(shown.get("waiting").is_none());
+    let nodes = ExecutionView::of(failed.state()).nodes;
+    assert!(nodes.iter().all(|node| !matches!(node.status, NodeStatus::Running | NodeStatus::Waiting)));
+}

@@ -388,6 +388,6 @@ fn only_the_owner_writes(system: &System) -> bool {
     system.log.records().all(|(before, record)| {
         let writer = record.actor.id.as_deref().filter(|id| id.starts_with('w'));
         let owner = record.claim.as_ref().or(before.claim.as_ref()).map(|claim| claim.worker.as_str());
-        writer.is_none() || record.events.is_empty() && record.release || writer == owner
+        writer.is_none() || writer == owner
     })
 }

@@ -131,9 +131,18 @@ impl Execution {
 
     /// Sends a request, seals the record and checks that the log folds to the live state.
     #[track_caller]
-    pub fn ask(mut self, request: &Request) -> When {
-        let before = self.state.clone();
+    pub fn ask(self, request: &Request) -> When {
+        self.ask_together(&[], request)
+    }
+
+    /// Sends several requests as one record; those before the last one are allowed to be refused.
+    #[track_caller]
+    pub fn ask_together(mut self, first: &[Request], request: &Request) -> When {
         let mut batch = Batch::new(&mut self.state);
+        for request in first {
+            let _ = batch.decide(request);
+        }
+        let before = batch.state().clone();
         let answer = batch.decide(request);
         let mut next_id = self.next_id;
         let sealed = batch.seal(&mut || {
@@ -144,7 +153,7 @@ impl Execution {
         let events = sealed.iter().flat_map(|sealed| &sealed.record.events);
         let events = events.map(|event| event.event.event_type()).collect();
         self.log.extend(sealed.map(|sealed| sealed.bytes));
-        if answer.is_err() {
+        if answer.is_err() && first.is_empty() {
             assert_eq!(self.state, before, "a refused command changed the state");
         }
         let folded = State::from_log(self.state.id.clone(), self.log.iter().map(Vec::as_slice));

@@ -29,6 +29,7 @@ impl State {
     ) {
         let frame = FrameIndex::from_index(self.frames.len());
         let open = block.nodes().len();
+        self.frame_by_prefix.insert(prefix.clone(), frame);
         self.frames.push(Frame {
             prefix,
             path,
@@ -67,10 +68,12 @@ impl State {
 
     /// An until has looked at its condition.
     pub(super) fn condition_known(&mut self, number: NodeNumber, holds: bool) {
-        let Some((_, node)) = self.nodes.get_index_mut(number.0 as usize) else { return };
-        node.condition = Some(holds);
-        let round = node.round;
-        self.open.asking.remove(&number);
+        let mut round = 0;
+        self.change(number, |node| {
+            node.condition = Some(holds);
+            node.asking = false;
+            round = node.round;
+        });
         if holds {
             self.plan_next(Todo::Finish(number));
         } else {
@@ -123,14 +126,16 @@ impl State {
         let Some(planned) = block.node(place.index) else { return };
         if let Kind::Join { policy, .. } = &planned.kind {
             let Some(frame) = self.frames.get_mut(place.frame.0 as usize) else { return };
-            let expected = u32::try_from(planned.after.len()).unwrap_or(u32::MAX);
+            let expected = planned.expected_branches();
             let is_open = is_open(&frame.settled, place.index);
             let gate = frame.gates.entry(place.index).or_default();
             gate.count(how);
-            if is_open && !planned.unreachable && !gate.queued && gate.reports(policy, expected) {
+            if is_open && !gate.queued && gate.reports(policy, expected) {
                 gate.queued = true;
                 self.plan_next(Todo::Gate(place));
             }
+        } else if how == Settled::Succeeded && planned.unreachable {
+            // It waits for something outside as well, for ever.
         } else if how == Settled::Succeeded {
             self.plan_next(Todo::Reach(place));
         } else {
@@ -149,15 +154,35 @@ impl State {
     fn frame_settled(&mut self, frame: FrameIndex) {
         let Some(parent) = self.frames.get(frame.0 as usize).and_then(|frame| frame.parent) else { return };
         let Some((_, node)) = self.node(parent) else { return };
-        if node.status != NodeStatus::Running {
+        let (status, place) = (node.status, node.place);
+        if status != NodeStatus::Running {
             return;
         }
-        match node.place.and_then(|place| self.planned(place)).map(|planned| &planned.kind) {
+        let outcome = self.outcome_of(frame);
+        if outcome != Settled::Succeeded {
+            self.change(parent, |node| node.body = Some(outcome));
+            return self.plan_next(Todo::Finish(parent));
+        }
+        match place.and_then(|place| self.planned(place)).map(|planned| &planned.kind) {
             Some(Kind::Repeat { .. } | Kind::ForEach { .. }) => self.next_round(parent),
-            Some(Kind::Until { .. }) => drop(self.open.asking.insert(parent)),
+            Some(Kind::Until { .. }) => self.change(parent, |node| node.asking = true),
             Some(Kind::Switch { .. }) => self.plan_next(Todo::Finish(parent)),
             Some(Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Task(_)) => {}
             Some(Kind::Fork { .. } | Kind::Join { .. }) | None => {}
+        }
+    }
+
+    /// A block ends as its last nodes end: what failed before them and was not caught by a join has reached them.
+    fn outcome_of(&self, frame: FrameIndex) -> Settled {
+        let Some(block) = self.block(frame) else { return Settled::Succeeded };
+        let settled = self.frames.get(frame.0 as usize).map_or(&[][..], |frame| &frame.settled);
+        let last =
+            settled.iter().zip(0_u32..).filter(|(_, index)| block.dependents(NodeIndex(*index)).is_empty());
+        let ends: Vec<Settled> = last.filter_map(|(how, _)| *how).collect();
+        match (ends.contains(&Settled::Failed), ends.contains(&Settled::Canceled)) {
+            (true, _) => Settled::Failed,
+            (false, true) => Settled::Canceled,
+            (false, false) => Settled::Succeeded,
         }
     }
 

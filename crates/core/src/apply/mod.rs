@@ -9,6 +9,8 @@
 mod execution;
 mod frames;
 mod node;
+mod open;
+mod record;
 
 use crate::event::Event;
 use crate::state::{Phase, State, Todo};

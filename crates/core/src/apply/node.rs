@@ -4,11 +4,11 @@ use crate::event::{
     Choice, ErrorInfo, Event, NodeCreated, NodeFailReported, NodeProgressReported, NodeStarted,
     NodeSucceeded, NodeWaiting,
 };
-use crate::ids::NodeId;
-use crate::plan::Kind;
+use crate::ids::{Attempt, NodeId};
+use crate::plan::{Kind, TaskIndex};
 use crate::state::{
-    AttemptEnd, AttemptRecord, NodeNumber, NodeState, NodeStatus, Output, Phase, Settled, State, TaskRecord,
-    Todo, Waiting,
+    AttemptEnd, AttemptRecord, NodeNumber, NodeState, NodeStatus, Output, Phase, Place, Settled, State,
+    TaskRecord, Todo, Waiting,
 };
 use crate::time::Timestamp;
 
@@ -20,7 +20,7 @@ impl State {
             Event::NodeStarted(payload) => self.node_started(payload, at),
             Event::NodeProgressReported(payload) => self.node_progress(payload),
             Event::NodeWaiting(payload) => self.node_waiting(payload, at),
-            Event::NodeResumed(payload) => self.node_resumed(&payload.node_id),
+            Event::NodeResumed(payload) => self.node_resumed(&payload.node_id, at),
             Event::NodeSucceeded(payload) => self.node_succeeded(payload, at),
             Event::NodeFailReported(payload) => self.node_fail_reported(payload, at),
             Event::NodeFailed(payload) => {
@@ -58,12 +58,7 @@ impl State {
             return;
         }
         let place = self.place_of(&payload.node_id);
-        let task = place.and_then(|place| match self.planned(place)?.kind {
-            Kind::Task(task) => Some(task),
-            Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Fork { .. } => None,
-            Kind::Join { .. } | Kind::Repeat { .. } | Kind::ForEach { .. } => None,
-            Kind::Until { .. } | Kind::Switch { .. } => None,
-        });
+        let task = place.and_then(|place| self.task_at(place));
         if let Some(place) = place {
             self.done(|todo| *todo == Todo::Reach(place) || *todo == Todo::Inherit(place));
         }
@@ -71,19 +66,27 @@ impl State {
         self.nodes.insert(payload.node_id.clone(), node);
     }
 
+    fn task_at(&self, place: Place) -> Option<TaskIndex> {
+        match self.planned(place)?.kind {
+            Kind::Task(task) => Some(task),
+            Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Fork { .. } => None,
+            Kind::Join { .. } | Kind::Repeat { .. } | Kind::ForEach { .. } => None,
+            Kind::Until { .. } | Kind::Switch { .. } => None,
+        }
+    }
+
+    /// A node is ready when it was reached, and once more when the pause before its retry is over.
     fn node_ready(&mut self, id: &NodeId) {
         let Some((number, node)) = self.entry(id) else { return };
         match node.status {
-            NodeStatus::Pending => node.status = NodeStatus::Ready,
+            NodeStatus::Pending => {}
+            NodeStatus::Ready if node.retry_at.is_some() => {
+                return self.change(number, |node| node.retry_at = None);
+            }
             NodeStatus::Ready | NodeStatus::Running | NodeStatus::Waiting => return,
             NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return,
         }
-        if self.is_control(number) {
-            self.open.asking.insert(number);
-        } else {
-            let is_workers = self.is_workers(number);
-            self.open.add_ready(number, None, is_workers);
-        }
+        self.change(number, |node| node.status = NodeStatus::Ready);
         self.with_record(number, |record| {
             record.status = NodeStatus::Ready;
             record.reached = true;
@@ -106,22 +109,20 @@ impl State {
             NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return,
         }
         let first = node.started_at.is_none();
-        node.status = NodeStatus::Running;
-        node.attempt = payload.attempt;
-        node.epoch = epoch;
-        node.started_at.get_or_insert(at);
-        node.attempt_started_at = Some(at);
-        let retry_at = node.retry_at.take();
-        node.error = None;
-        node.worker.clone_from(&payload.worker_id);
-        self.open.remove_ready(number, retry_at);
+        self.change(number, |node| {
+            node.status = NodeStatus::Running;
+            node.attempt = payload.attempt;
+            node.epoch = epoch;
+            node.started_at.get_or_insert(at);
+            node.attempt_started_at = Some(at);
+            node.retry_at = None;
+            node.error = None;
+            node.worker.clone_from(&payload.worker_id);
+        });
         if self.is_control(number) {
-            self.open.asking.remove(&number);
-            self.begin_control(number, payload.choice.as_ref());
-            return;
+            return self.begin_control(number, payload.choice.as_ref());
         }
         self.active_since.get_or_insert(at);
-        self.open.running.insert(number);
         let attempt = AttemptRecord {
             attempt: payload.attempt,
             started_at: at,
@@ -149,27 +150,27 @@ impl State {
         if payload.message.is_some() {
             node.message.clone_from(&payload.message);
         }
-        if let Some(Choice::Holds(holds)) = payload.choice
-            && self.open.asking.contains(&number)
-        {
-            self.condition_known(number, holds);
+        if let (Some(Choice::Holds(holds)), true) = (&payload.choice, node.asking) {
+            self.condition_known(number, *holds);
         }
     }
 
     fn node_waiting(&mut self, payload: &NodeWaiting, at: Timestamp) {
         let Some((number, node)) = self.entry(&payload.node_id) else { return };
         match node.status {
-            NodeStatus::Ready | NodeStatus::Running => node.status = NodeStatus::Waiting,
+            NodeStatus::Ready | NodeStatus::Running => {}
             NodeStatus::Pending | NodeStatus::Waiting => return,
             NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return,
         }
         let waiting = Waiting { since: at, key: payload.wait_key.clone(), prompt: payload.prompt.clone() };
-        node.started_at.get_or_insert(at);
-        node.waiting = Some(waiting.clone());
-        let retry_at = node.retry_at.take();
-        self.open.remove_ready(number, retry_at);
-        self.open.running.remove(&number);
-        self.open.waiting.insert(number);
+        self.change(number, |node| {
+            node.status = NodeStatus::Waiting;
+            // A wait node waits without being started; its waiting is its first attempt.
+            node.attempt = node.attempt.max(Attempt(1));
+            node.started_at.get_or_insert(at);
+            node.retry_at = None;
+            node.waiting = Some(waiting.clone());
+        });
         self.active_since.get_or_insert(at);
         self.with_record(number, |record| {
             record.status = NodeStatus::Waiting;
@@ -178,20 +179,22 @@ impl State {
         });
     }
 
-    fn node_resumed(&mut self, id: &NodeId) {
+    fn node_resumed(&mut self, id: &NodeId, at: Timestamp) {
         match self.phase {
             Phase::Created | Phase::Started | Phase::Failing => {}
             Phase::Absent | Phase::Canceling | Phase::Completed | Phase::Failed | Phase::Canceled => return,
         }
         let Some((number, node)) = self.entry(id) else { return };
         match node.status {
-            NodeStatus::Waiting => node.status = NodeStatus::Running,
+            NodeStatus::Waiting => {}
             NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Running => return,
             NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => return,
         }
-        node.waiting = None;
-        self.open.waiting.remove(&number);
-        self.open.running.insert(number);
+        self.change(number, |node| {
+            node.status = NodeStatus::Running;
+            node.waiting = None;
+            node.attempt_started_at = Some(at);
+        });
         self.with_record(number, |record| {
             record.status = NodeStatus::Running;
             record.waiting = None;
@@ -226,7 +229,7 @@ impl State {
     }
 
     fn node_fail_reported(&mut self, payload: &NodeFailReported, at: Timestamp) {
-        let retries = self.phase == Phase::Started;
+        let may_retry = self.phase == Phase::Started;
         let Some((number, node)) = self.entry(&payload.node_id) else { return };
         if node.status.is_settled() {
             return;
@@ -234,13 +237,13 @@ impl State {
         let error = payload.error.clone().unwrap_or_default();
         node.failures += 1;
         node.error = Some(error.clone());
-        let again = payload.retry_at.filter(|_| retries);
-        if let Some(retry_at) = again {
-            node.status = NodeStatus::Ready;
-            node.retry_at = Some(retry_at);
-            self.open.running.remove(&number);
-            self.open.waiting.remove(&number);
-            self.open.add_ready(number, Some(retry_at), false);
+        if let Some(retry_at) = payload.retry_at.filter(|_| may_retry) {
+            self.change(number, |node| {
+                node.status = NodeStatus::Ready;
+                node.retry_at = Some(retry_at);
+                node.waiting = None;
+                node.attempt_started_at = None;
+            });
         }
         if let Some(changes) = &payload.changes {
             self.context.merge(changes);
@@ -252,6 +255,7 @@ impl State {
             }
             end_attempt(record, AttemptEnd::Failed(at, error.clone()));
             record.error = Some(error);
+            record.waiting = None;
             // Between two attempts a task counts as running, as the original shows it.
             record.status = NodeStatus::Running;
         });
@@ -295,19 +299,21 @@ impl State {
         if node.status.is_settled() {
             return;
         }
-        node.status = match how {
+        let (place, inherited) = (node.place, node.inherited);
+        let status = match how {
             Settled::Succeeded => NodeStatus::Succeeded,
             Settled::Failed => NodeStatus::Failed,
             Settled::Canceled => NodeStatus::Canceled,
         };
-        node.ended_at = Some(at);
-        node.waiting = None;
-        let retry_at = node.retry_at.take();
-        let (place, status, inherited) = (node.place, node.status, node.inherited);
-        self.open.remove_ready(number, retry_at);
-        self.open.running.remove(&number);
-        self.open.waiting.remove(&number);
-        self.open.asking.remove(&number);
+        if self.is_control(number) {
+            self.done(|todo| *todo == Todo::Finish(number));
+        }
+        self.change(number, |node| {
+            node.status = status;
+            node.ended_at = Some(at);
+            node.waiting = None;
+            node.retry_at = None;
+        });
         self.with_record(number, |record| {
             record.status = status;
             record.reached = true;
@@ -316,26 +322,21 @@ impl State {
                 record.ended_at = Some(at);
             }
         });
-        self.done(|todo| *todo == Todo::Finish(number));
         if let Some(place) = place {
             self.settle_in_frame(place, how);
         }
     }
 
-    /// A new claim: attempts of older claims are lost, and may be made again without counting as failures.
-    pub(crate) fn attempts_lost(&mut self, at: Timestamp) {
-        let running: Vec<NodeNumber> = self.open.running.iter().copied().collect();
-        for number in running {
-            let Some((_, node)) = self.node(number) else { continue };
-            if !self.is_worker_node(node) {
-                continue;
-            }
-            let Some((_, node)) = self.nodes.get_index_mut(number.0 as usize) else { continue };
-            node.status = NodeStatus::Ready;
-            node.worker = None;
-            node.attempt_started_at = None;
-            self.open.running.remove(&number);
-            self.open.add_ready(number, None, true);
+    /// A new claim, or none any more: attempts under the old one are lost, and may be made again without counting
+    /// as failures.
+    pub(super) fn attempts_lost(&mut self, at: Timestamp) {
+        let lost: Vec<NodeNumber> = self.open.in_workers.iter().copied().collect();
+        for number in lost {
+            self.change(number, |node| {
+                node.status = NodeStatus::Ready;
+                node.worker = None;
+                node.attempt_started_at = None;
+            });
             self.with_record(number, |record| end_attempt(record, AttemptEnd::Lost(at)));
         }
     }
@@ -349,18 +350,6 @@ impl State {
         let task = self.node(number).and_then(|(_, node)| node.task);
         if let Some(record) = task.and_then(|task| self.tasks.get_mut(task.0 as usize)) {
             change(record);
-        }
-    }
-
-    fn is_control(&self, number: NodeNumber) -> bool {
-        let planned =
-            self.node(number).and_then(|(_, node)| node.place).and_then(|place| self.planned(place));
-        match planned.map(|planned| &planned.kind) {
-            Some(Kind::Repeat { .. } | Kind::ForEach { .. } | Kind::Until { .. } | Kind::Switch { .. }) => {
-                true
-            }
-            Some(Kind::Start | Kind::Success | Kind::Failed | Kind::Canceled | Kind::Task(_)) => false,
-            Some(Kind::Fork { .. } | Kind::Join { .. }) | None => false,
         }
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{Verdict as Decided, ending};
+use super::{Ruling, ending};
 use crate::event::{
     Choice, ErrorInfo, ForkOpened, JoinGateUpdated, JoinPassed, NodeCreated, NodeFailed, NodeReady,
     NodeStarted, NodeSucceeded, NodeWaiting,
@@ -23,7 +23,7 @@ pub const RECORD_EVENTS: usize = 512;
 /// An execution has no more events than this; one that would ends with a failure that says so.
 pub const MAX_EVENTS: u64 = 100_000;
 
-pub(super) fn decide(draft: &mut Draft<'_>) -> Decided {
+pub(super) fn decide(draft: &mut Draft<'_>) -> Ruling {
     super::guard::may_begin(draft.state)?;
     let before = draft.written();
     advance(draft);
@@ -34,15 +34,12 @@ pub(super) fn decide(draft: &mut Draft<'_>) -> Decided {
 pub(super) fn advance(draft: &mut Draft<'_>) {
     while draft.state.phase == Phase::Started {
         let Some(todo) = draft.state.agenda.front().cloned() else { break };
-        if draft.history().0 >= MAX_EVENTS {
-            let message =
-                format!("the execution has reached {MAX_EVENTS} events; split the flow into several");
-            ending::fail(draft, None, ErrorInfo::new("HISTORY_LIMIT", message));
-            break;
-        }
         if draft.written() >= RECORD_EVENTS {
             draft.effect(Effect::Advance);
             return;
+        }
+        if draft.history().0 >= MAX_EVENTS {
+            break;
         }
         match todo {
             Todo::Reach(place) => reach(draft, place),
@@ -50,8 +47,22 @@ pub(super) fn advance(draft: &mut Draft<'_>) {
             Todo::Gate(place) => gate(draft, place),
             Todo::Finish(number) => finish(draft, number),
         }
+        if draft.state.phase == Phase::Started && draft.state.agenda.front() == Some(&todo) {
+            // Every entry is crossed out by what it leads to; one that is not would be tried for ever.
+            let message = format!("the log does not let the execution go on: {todo:?}");
+            ending::fail(draft, None, ErrorInfo::new("INCONSISTENT_LOG", message));
+        }
     }
     ending::conclude(draft);
+}
+
+/// An execution whose history has no room left ends, and says why.
+pub(super) fn end_overlong(draft: &mut Draft<'_>) {
+    if draft.state.phase == Phase::Started && draft.history().0 >= MAX_EVENTS {
+        let message = format!("the execution has reached {MAX_EVENTS} events; split the flow into several");
+        ending::fail(draft, None, ErrorInfo::new("HISTORY_LIMIT", message));
+        ending::conclude(draft);
+    }
 }
 
 fn create(draft: &mut Draft<'_>, place: Place) -> Option<NodeId> {
@@ -207,16 +218,15 @@ fn settled(state: &State, place: Place) -> Option<Settled> {
 /// A branch of a join ended: say how the join stands, and whether it passes or never will.
 fn gate(draft: &mut Draft<'_>, place: Place) {
     let Some(node_id) = draft.state.id_at(place) else { return };
-    let (after, policy, explicit) = match draft.state.planned(place) {
-        Some(Node { kind: Kind::Join { policy, explicit }, after, .. }) => {
-            (after.clone(), policy.clone(), *explicit)
+    let (after, policy, explicit, expected) = match draft.state.planned(place) {
+        Some(node @ Node { kind: Kind::Join { policy, explicit }, after, .. }) => {
+            (after.clone(), policy.clone(), *explicit, node.expected_branches())
         }
         Some(_) | None => return,
     };
     if draft.state.number_of(&node_id).is_none() {
         create(draft, place);
     }
-    let expected = u32::try_from(after.len()).unwrap_or(u32::MAX);
     let frame = draft.state.frames.get(place.frame.0 as usize);
     let gate = frame.and_then(|frame| frame.gates.get(&place.index)).copied().unwrap_or_default();
     let verdict = match (gate.verdict(&policy, expected), &policy) {
@@ -314,6 +324,15 @@ fn ask(gate: Gate, expected: u32, when: &crate::expr::Expression) -> Result<Verd
 /// The last block of a loop or switch has settled.
 fn finish(draft: &mut Draft<'_>, number: NodeNumber) {
     let Some((id, node)) = draft.state.node(number) else { return };
-    let (id, output) = (id.clone(), node.rounds.map(|rounds| json!({"iterations": rounds})));
-    succeed(draft, id, output);
+    let (id, body, rounds) = (id.clone(), node.body, node.rounds.map(|_| node.round));
+    match body {
+        None | Some(Settled::Succeeded) => {
+            succeed(draft, id, rounds.map(|rounds| json!({"iterations": rounds})))
+        }
+        Some(Settled::Failed) => {
+            let error = Some(ErrorInfo::new("UPSTREAM_FAILED", "a node in it failed"));
+            draft.emit(NodeFailed { node_id: id, error, inherited: true, extra: Object::default() });
+        }
+        Some(Settled::Canceled) => draft.cancel_node(id, Some("a node in it was canceled".to_owned())),
+    }
 }

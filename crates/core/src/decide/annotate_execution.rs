@@ -1,12 +1,12 @@
 //! AnnotateExecution: labels, hiding, the link to a repeat. No event; allowed at any time.
 
 use super::draft::Draft;
-use super::{Verdict, guard};
+use super::{Ruling, guard};
 use crate::command::AnnotateExecution;
 use crate::outcome::Outcome;
 use crate::record::Annotation;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &AnnotateExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &AnnotateExecution) -> Ruling {
     guard::exists(draft.state)?;
     let mut changed = false;
     let mut say = |draft: &mut Draft<'_>, annotation| {

@@ -1,13 +1,13 @@
 //! ArchiveExecution: a finished one is put away.
 
-use super::Verdict;
+use super::Ruling;
 use super::draft::Draft;
 use crate::command::ArchiveExecution;
 use crate::event::ExecutionArchived;
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ArchiveExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ArchiveExecution) -> Ruling {
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => Err(Reason::StillActive),

@@ -1,10 +1,11 @@
 //! Several commands of one execution that arrive together become one record.
 
-use super::{Facts, decide};
+use super::{Facts, RECORD_EVENTS, decide};
 use crate::command::{Command, Issuer, Request};
 use crate::digest::Digest;
 use crate::event::{Actor, Event, EventEnvelope};
 use crate::ids::EventId;
+use crate::json::Limits;
 use crate::outcome::{Effect, Outcome, Reason, Rejection};
 use crate::record::{CommandRecord, FORMAT, Record};
 use crate::state::State;
@@ -19,6 +20,7 @@ pub struct Batch<'a> {
     facts: Facts,
     events: Vec<(Event, Source)>,
     last: Option<Source>,
+    bytes: usize,
 }
 
 /// Who asked, when, and as part of what.
@@ -58,6 +60,7 @@ impl<'a> Batch<'a> {
             facts: Facts::default(),
             events: Vec::new(),
             last: None,
+            bytes: 0,
         }
     }
 
@@ -73,7 +76,7 @@ impl<'a> Batch<'a> {
 
     /// Whether there is nothing to append.
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.facts.is_empty()
+        self.events.is_empty() && self.facts.is_empty() && self.commands.is_empty()
     }
 
     /// Decides one more command.
@@ -81,30 +84,45 @@ impl<'a> Batch<'a> {
         if let Some(answer) = self.repeated(request)? {
             return Ok(answer);
         }
-        let takes = matches!(request.command, Command::ClaimExecution(_) | Command::ImportSnapshot(_));
-        if self.facts.release || (takes && !self.is_empty()) {
-            // A claim counts before the events of its record and a release after them.
-            return Err(Rejection { command: request.command.name(), reason: Reason::NotFirstInRecord });
+        let bytes = request.command.weight().bytes;
+        if !self.has_room(request, bytes) {
+            return Err(Rejection { command: request.command.name(), reason: Reason::SealFirst });
         }
         let decision = decide(self.state, request)?;
+        self.bytes += bytes;
         let source = Source {
             actor: request.issuer.actor(),
             at: request.at,
             correlation_id: request.correlation_id.clone(),
         };
         let wrote = !decision.events.is_empty() || !decision.facts.is_empty();
+        let is_worker = matches!(request.issuer, Issuer::Worker { .. });
+        let is_repeat = matches!(decision.outcome, Outcome::Repeated(_));
+        self.facts.absorb(decision.facts, self.events.len());
         self.events.extend(decision.events.into_iter().map(|event| (event, source.clone())));
-        self.facts.absorb(decision.facts);
-        if wrote {
+        // A caller's key is remembered also when there was nothing to do: its repeat must get the same answer.
+        let keyed = request.id.clone().filter(|_| wrote || (!is_worker && !is_repeat));
+        if wrote || keyed.is_some() {
             self.last = Some(source);
-            self.commands.extend(request.id.clone().map(|id| CommandRecord {
-                id,
-                digest: request.digest,
-                worker: matches!(request.issuer, Issuer::Worker { .. }),
-                result: decision.outcome.clone(),
-            }));
         }
+        self.commands.extend(keyed.map(|id| CommandRecord {
+            id,
+            digest: request.digest,
+            worker: is_worker,
+            result: decision.outcome.clone(),
+        }));
         Ok(Answer { outcome: decision.outcome, effects: decision.effects })
+    }
+
+    /// A claim counts before the events of its record and a release ends it; and a record stays small enough to be
+    /// read again.
+    fn has_room(&self, request: &Request, bytes: usize) -> bool {
+        let takes = matches!(request.command, Command::ClaimExecution(_) | Command::ImportSnapshot(_));
+        self.is_empty()
+            || !(takes
+                || self.facts.release.is_some()
+                || self.bytes + bytes > Limits::BODY.bytes
+                || self.events.len() >= RECORD_EVENTS)
     }
 
     /// A key that was used earlier in this very batch.
@@ -154,18 +172,19 @@ impl<'a> Batch<'a> {
             events,
         };
         let bytes = record.encode();
-        self.state.last_hash = Digest::of_bytes(&bytes);
-        self.state.remember(&record);
+        self.state.recorded(&record, Digest::of_bytes(&bytes));
         Some(Sealed { record, bytes })
     }
 }
 
 impl Facts {
-    fn absorb(&mut self, later: Self) {
+    /// Takes over what a later decision says, whose events follow `before` others.
+    fn absorb(&mut self, later: Self, before: usize) {
         self.plan = self.plan.take().or(later.plan);
         self.workflow = self.workflow.take().or(later.workflow);
         self.claim = later.claim.or_else(|| self.claim.take());
-        self.release |= later.release;
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        self.release = self.release.or_else(|| later.release.map(|after| after.saturating_add(before)));
         self.annotations.extend(later.annotations);
     }
 }

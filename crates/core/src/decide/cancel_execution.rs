@@ -1,12 +1,12 @@
 //! CancelExecution: always taken while an execution has not ended.
 
 use super::draft::Draft;
-use super::{Verdict, ending};
+use super::{Ruling, ending};
 use crate::command::CancelExecution;
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelExecution) -> Ruling {
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Started | Phase::Failing => {

@@ -1,13 +1,13 @@
 //! CancelNode: one node is to stop; the rest goes on without it.
 
 use super::draft::Draft;
-use super::{Verdict, advance, guard};
+use super::{Ruling, advance, guard};
 use crate::command::CancelNode;
 use crate::event::{NodeCancelRequested, NodeInterruptRequested};
 use crate::outcome::{Effect, Outcome, Reason};
 use crate::state::{NodeStatus, Phase};
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &CancelNode) -> Ruling {
     match draft.state.phase {
         Phase::Absent => return Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created => return Err(Reason::NotStarted),

@@ -1,7 +1,7 @@
 //! ChooseNode: the answer to what a loop or switch asks. It is recorded, so that a replay never evaluates.
 
 use super::draft::Draft;
-use super::{Verdict, advance, ending, guard};
+use super::{Ruling, advance, ending, guard};
 use crate::command::ChooseNode;
 use crate::event::{Choice, ErrorInfo, NodeFailed, NodeProgressReported, NodeStarted};
 use crate::ids::{Attempt, NodeId};
@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, Reason};
 use crate::plan::{Count, Kind};
 use crate::state::NodeNumber;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Ruling {
     guard::may_begin(draft.state)?;
     guard::from_owner(draft)?;
     let id = &command.node_id;
@@ -19,9 +19,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Verdict {
     }
     if !fits(draft, number, &command.choice) {
         return Err(Reason::WrongChoice(id.clone()));
-    }
-    if let Choice::Items(items) = &command.choice {
-        guard::fits(items.iter().map(|item| &item.0))?;
     }
     if let Some(error) = exhausted(draft, number, &command.choice) {
         fail(draft, id, error);

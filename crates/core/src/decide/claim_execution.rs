@@ -1,7 +1,7 @@
 //! ClaimExecution: a worker takes an execution, with an epoch that fences whoever held it before.
 
 use super::draft::Draft;
-use super::{Verdict, advance, ending};
+use super::{Ruling, advance, ending};
 use crate::command::ClaimExecution;
 use crate::event::ErrorInfo;
 use crate::outcome::{Outcome, Reason};
@@ -10,7 +10,7 @@ use crate::state::{Claim, Phase};
 /// So many claims lost in a row without any progress: the execution itself kills its workers.
 pub const MAX_LOST_CLAIMS: u32 = 5;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ClaimExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ClaimExecution) -> Ruling {
     let state = &*draft.state;
     match state.phase {
         Phase::Absent => return Err(Reason::UnknownExecution(state.id.clone())),
@@ -33,7 +33,10 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ClaimExecution) -> Verdict
     if let Some(plan) = &command.plan {
         draft.fix_plan(plan);
     }
-    draft.claim(Claim { worker: command.worker_id.clone(), job: Some(command.job.clone()), epoch });
+    let unwanted = ending::unwanted(draft);
+    let (worker, job, at) = (command.worker_id.clone(), Some(command.job.clone()), draft.at);
+    draft.claim(Claim { worker, job, epoch, at });
+    ending::cancel_unwanted(draft, unwanted);
     if draft.state.lost_claims >= MAX_LOST_CLAIMS && draft.state.phase == Phase::Started {
         let message = format!("{MAX_LOST_CLAIMS} workers were lost while running it, without any progress");
         ending::fail(draft, None, ErrorInfo::new("WORKERS_LOST", message));

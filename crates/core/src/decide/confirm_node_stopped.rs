@@ -1,12 +1,12 @@
 //! ConfirmNodeStopped: the worker has ended an attempt that was asked to stop.
 
 use super::draft::Draft;
-use super::{Verdict, advance, guard};
+use super::{Ruling, advance, guard};
 use crate::command::ConfirmNodeStopped;
 use crate::outcome::{Outcome, Reason};
 use crate::state::{NodeStatus, Phase};
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ConfirmNodeStopped) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ConfirmNodeStopped) -> Ruling {
     guard::may_report(draft)?;
     guard::from_owner(draft)?;
     let id = &command.node_id;

@@ -1,13 +1,13 @@
 //! CreateExecution: an execution comes into being, once.
 
 use super::draft::Draft;
-use super::{Verdict, advance, guard};
+use super::{Ruling, advance};
 use crate::command::CreateExecution;
 use crate::event::{ExecutionCreated, ExecutionStarted, WorkflowRef};
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Ruling {
     match draft.state.phase {
         Phase::Absent => {}
         Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => {
@@ -15,7 +15,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Verdic
         }
         Phase::Completed | Phase::Failed | Phase::Canceled => return Err(Reason::ExecutionExists),
     }
-    guard::fits_object(Some(&command.input))?;
     if let Some(plan) = &command.plan {
         draft.fix_plan(plan);
     }

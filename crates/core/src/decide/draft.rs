@@ -20,8 +20,8 @@ pub struct Facts {
     pub workflow: Option<Arc<str>>,
     /// Who holds the execution from here on.
     pub claim: Option<Claim>,
-    /// The claim is let go.
-    pub release: bool,
+    /// The claim is let go, after so many of the decision's events.
+    pub release: Option<u32>,
     /// What is said about the execution.
     pub annotations: Vec<Annotation>,
 }
@@ -51,7 +51,7 @@ impl<'a> Draft<'a> {
             issuer: &request.issuer,
             events: Vec::new(),
             effects: Vec::new(),
-            facts: Facts { plan: None, workflow: None, claim: None, release: false, annotations: Vec::new() },
+            facts: Facts { plan: None, workflow: None, claim: None, release: None, annotations: Vec::new() },
         }
     }
 
@@ -83,18 +83,18 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn keep_workflow(&mut self, text: &Arc<str>) {
-        self.state.workflow = Some(text.clone());
+        self.state.keep_workflow(text.clone());
         self.facts.workflow = Some(text.clone());
     }
 
     pub(super) fn claim(&mut self, claim: Claim) {
-        self.state.take(claim.clone(), self.at);
+        self.state.take(claim.clone());
         self.facts.claim = Some(claim);
     }
 
     pub(super) fn release(&mut self) {
         self.state.let_go(self.at);
-        self.facts.release = true;
+        self.facts.release = Some(u32::try_from(self.events.len()).unwrap_or(u32::MAX));
     }
 
     pub(super) fn annotate(&mut self, annotation: Annotation) {

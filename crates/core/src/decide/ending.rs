@@ -15,11 +15,17 @@ pub(super) fn cancel(draft: &mut Draft<'_>, reason: Option<&str>) {
     let reason = reason.map(str::to_owned);
     let requested_by = Some(draft.issuer.actor().into());
     draft.emit(ExecutionCancelRequested { reason: reason.clone(), requested_by, extra: Default::default() });
-    cancel_open(draft, true);
-    let running: Vec<NodeNumber> = draft.state.open.running.iter().copied().collect();
-    for number in running {
-        interrupt(draft, number, reason.clone());
+    // Workers are told in any case; a record has room for so many others, and the rest counts as canceled because
+    // its execution is.
+    let open = &draft.state.open;
+    let in_workers: Vec<NodeNumber> = open.in_workers.iter().copied().collect();
+    let outside: Vec<NodeNumber> = open.running.difference(&open.in_workers).copied().collect();
+    for number in in_workers.into_iter().chain(outside) {
+        if draft.written() < super::RECORD_EVENTS {
+            interrupt(draft, number, reason.clone());
+        }
     }
+    cancel_open(draft, true);
     if let Some(claim) = &draft.state.claim {
         let worker = claim.worker.clone();
         draft.effect(Effect::InterruptWorker(worker));
@@ -45,30 +51,42 @@ fn interrupt(draft: &mut Draft<'_>, number: NodeNumber, reason: Option<String>) 
     }
 }
 
-/// Cancels what waits for somebody and, when `all`, what never started. A record has room for so many; the
-/// rest counts as canceled all the same, because its execution is.
+/// Cancels what waits for somebody and, when `all`, what never started, as far as the record has room.
 fn cancel_open(draft: &mut Draft<'_>, all: bool) {
     let open = &draft.state.open;
     let mut numbers: Vec<NodeNumber> = open.waiting.iter().chain(&open.asking).copied().collect();
     if all {
         numbers.extend(&open.ready);
     }
-    for number in numbers.into_iter().take(super::RECORD_EVENTS) {
-        if let Some((id, _)) = draft.state.node(number) {
+    cancel_nodes(draft, &numbers, None);
+}
+
+/// Ends what runs without waiting for it any longer, as far as the record has room.
+pub(super) fn stop_running(draft: &mut Draft<'_>) {
+    let running: Vec<NodeNumber> = draft.state.open.running.iter().copied().collect();
+    cancel_nodes(draft, &running, Some("not waited for any longer"));
+}
+
+fn cancel_nodes(draft: &mut Draft<'_>, numbers: &[NodeNumber], reason: Option<&str>) {
+    for number in numbers {
+        if let Some((id, _)) = draft.state.node(*number).filter(|_| draft.written() < super::RECORD_EVENTS) {
             let id = id.clone();
-            draft.cancel_node(id, None);
+            draft.cancel_node(id, reason.map(str::to_owned));
         }
     }
 }
 
-/// Ends what runs without waiting for it any longer.
-pub(super) fn stop_running(draft: &mut Draft<'_>) {
-    let running: Vec<NodeNumber> = draft.state.open.running.iter().copied().collect();
-    for number in running {
-        if let Some((id, _)) = draft.state.node(number) {
-            let id = id.clone();
-            draft.cancel_node(id, Some("not waited for any longer".to_owned()));
-        }
+/// Nodes that were to be canceled and run in a worker that is about to be gone.
+pub(super) fn unwanted(draft: &Draft<'_>) -> Vec<NodeId> {
+    let state = &*draft.state;
+    let running = state.open.in_workers.iter().filter_map(|number| state.node(*number));
+    running.filter(|(_, node)| node.cancel_requested).map(|(id, _)| id.clone()).collect()
+}
+
+/// Their worker can no longer confirm it, and nobody is to start them again.
+pub(super) fn cancel_unwanted(draft: &mut Draft<'_>, unwanted: Vec<NodeId>) {
+    for id in unwanted {
+        draft.cancel_node(id, None);
     }
 }
 
@@ -107,12 +125,8 @@ pub(super) fn conclude(draft: &mut Draft<'_>) {
                 end_failed(draft, None, error);
             }
         }
-        Phase::Failing if draft.state.open.running.is_empty() => {
-            if let Some(failure) = draft.state.failure.clone() {
-                end_failed(draft, failure.node, failure.error);
-            }
-        }
-        Phase::Canceling if draft.state.open.running.is_empty() && may_end_cancel(draft) => {
+        Phase::Failing if draft.state.open.running.is_empty() => end_failing(draft),
+        Phase::Canceling if draft.state.open.in_workers.is_empty() && may_end_cancel(draft) => {
             end_canceled(draft)
         }
         Phase::Failing | Phase::Canceling | Phase::Absent | Phase::Created => {}
@@ -124,6 +138,13 @@ pub(super) fn conclude(draft: &mut Draft<'_>) {
 /// it may be between two tasks with a process still alive.
 fn may_end_cancel(draft: &Draft<'_>) -> bool {
     draft.state.claim.is_none() || matches!(draft.issuer, Issuer::Worker { .. })
+}
+
+/// The announced failure becomes the end.
+pub(super) fn end_failing(draft: &mut Draft<'_>) {
+    if let Some(failure) = draft.state.failure.clone().filter(|_| draft.state.phase == Phase::Failing) {
+        end_failed(draft, failure.node, failure.error);
+    }
 }
 
 pub(super) fn end_canceled(draft: &mut Draft<'_>) {

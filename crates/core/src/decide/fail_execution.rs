@@ -1,12 +1,12 @@
 //! FailExecution: it cannot be run at all (no such flow, a flow that does not load).
 
 use super::draft::Draft;
-use super::{Verdict, ending, guard};
+use super::{Ruling, ending, guard};
 use crate::command::FailExecution;
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Ruling {
     match draft.state.phase {
         Phase::Absent => return Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Started | Phase::Failing | Phase::Canceling => {}
@@ -14,9 +14,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Verdict 
             return Err(Reason::Ended(draft.state.phase.status()));
         }
     }
-    guard::fits_error(Some(&command.error))?;
     // Before its first claim any worker may find that it cannot be run; after that only its owner.
-    if draft.state.claim.is_some() {
+    if draft.state.claim.is_some() || draft.state.epoch.0 > 0 {
         guard::not_fenced(draft)?;
     }
     if draft.state.phase == Phase::Canceling {
@@ -30,6 +29,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Verdict 
     }
     ending::stop_running(draft);
     ending::fail(draft, None, command.error.clone());
-    ending::conclude(draft);
+    ending::end_failing(draft);
     Ok(Outcome::Accepted)
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::{Verdict, advance, ending, guard};
+use super::{Ruling, advance, ending, guard};
 use crate::command::FailNode;
 use crate::event::{Changes, ErrorInfo, NodeFailReported, NodeFailed};
 use crate::ids::NodeId;
 use crate::json::Object;
 use crate::outcome::{Outcome, Reason};
-use crate::plan::{FailPolicy, Policy};
+use crate::plan::{FailPolicy, Policy, Runner};
 use crate::state::{NodeStatus, Phase};
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &FailNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &FailNode) -> Ruling {
     guard::may_report(draft)?;
     let id = &command.node_id;
     let (_, node) = guard::driven(draft, id)?;
@@ -28,8 +28,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailNode) -> Verdict {
         }
     }
     guard::same_attempt(node.attempt, command.attempt)?;
-    guard::fits_call(command.inputs.as_deref(), command.changes.as_deref())?;
-    guard::fits_error(command.error.as_ref())?;
+    guard::may_change(draft, command.changes.as_deref())?;
     let error = command.error.clone().unwrap_or_else(|| ErrorInfo::new("FAILED", "failed without a message"));
     fail_attempt(draft, id, error, command.inputs.clone(), command.changes.clone());
     advance::advance(draft);
@@ -46,7 +45,10 @@ pub(super) fn fail_attempt(
 ) {
     let Some(node) = draft.state.nodes.get(id) else { return };
     let policy = draft.state.task_of(node).map_or_else(Policy::default, |task| task.policy);
+    let is_wait = draft.state.task_of(node).is_some_and(|task| matches!(task.runner, Runner::Wait { .. }));
     let may_retry = match draft.state.phase {
+        // A person is asked once.
+        Phase::Started if is_wait => false,
         Phase::Started => !node.cancel_requested && node.failures < policy.retries,
         // Nothing is tried again once the end is certain.
         Phase::Absent | Phase::Created | Phase::Failing | Phase::Canceling => false,

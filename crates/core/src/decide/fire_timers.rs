@@ -1,14 +1,17 @@
 //! FireTimers: what is due without anybody asking. The sweeper sends it at `State::next_timer`.
 
 use super::draft::Draft;
-use super::{Verdict, advance, fail_node, guard};
-use crate::event::ErrorInfo;
+use super::{RECORD_EVENTS, Ruling, advance, fail_node};
+use crate::event::{ErrorInfo, NodeReady};
 use crate::ids::NodeId;
-use crate::outcome::{Effect, Outcome, Reason};
+use crate::outcome::{Outcome, Reason};
 use crate::plan::{FailPolicy, TaskSpec};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
+/// A failure takes two events, and what depends on it more; the next sweep sees to the rest.
+const MOST: usize = RECORD_EVENTS / 4;
+
+pub(super) fn decide(draft: &mut Draft<'_>) -> Ruling {
     match draft.state.phase {
         Phase::Absent => return Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Canceling => return Ok(Outcome::Unchanged),
@@ -17,31 +20,36 @@ pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
             return Ok(Outcome::AlreadyEnded(draft.state.phase.status()));
         }
     }
-    guard::exists(draft.state)?;
     let overdue = overdue(draft);
-    for (id, error) in &overdue {
-        fail_node::fail_attempt(draft, id, error.clone(), None, None);
+    for (id, error) in overdue {
+        fail_node::fail_attempt(draft, &id, error, None, None);
     }
-    if !overdue.is_empty() {
-        advance::advance(draft);
+    for node_id in rested(draft) {
+        draft.emit(NodeReady { node_id, extra: Default::default() });
     }
-    // The pause of a retry may be over while the execution is parked: somebody has to look at it again.
-    if draft.state.claim.is_none() && draft.state.wants_worker(draft.at) {
-        let tag = draft.state.origin.as_ref().and_then(|origin| origin.tag.clone());
-        draft.effect(Effect::EnqueueJob(tag));
-    }
-    Ok(if overdue.is_empty() { Outcome::Unchanged } else { Outcome::Accepted })
+    advance::advance(draft);
+    Ok(if draft.written() == 0 { Outcome::Unchanged } else { Outcome::Accepted })
 }
 
-/// Attempts past their deadline that no worker watches.
+/// Attempts past their deadline that no worker watches, as many as one record has room for.
 fn overdue(draft: &Draft<'_>) -> Vec<(NodeId, ErrorInfo)> {
     let state = &*draft.state;
-    let is_overdue = |number| {
-        let (id, node) = state.node(number)?;
-        let due = state.deadline_of(node).is_some_and(|deadline| deadline <= draft.at);
-        (due && !state.is_worker_node(node)).then(|| Some((id.clone(), state.task_of(node)?.timed_out())))?
+    let due = state.open.deadlines.iter().take_while(|(at, _)| *at <= draft.at).take(MOST);
+    let timed_out = |number: &_| {
+        let (id, node) = state.node(*number)?;
+        Some((id.clone(), state.task_of(node)?.timed_out()))
     };
-    state.open.running.iter().filter_map(|number| is_overdue(*number)).collect()
+    due.filter_map(|(_, number)| timed_out(number)).collect()
+}
+
+/// Retries whose pause is over while nobody holds the execution; a worker that holds it looks at its own clock.
+fn rested(draft: &Draft<'_>) -> Vec<NodeId> {
+    let state = &*draft.state;
+    if state.phase != Phase::Started || state.claim.is_some() {
+        return Vec::new();
+    }
+    let due = state.open.resting.iter().take_while(|(at, _)| *at <= draft.at).take(MOST);
+    due.filter_map(|(_, number)| Some(state.node(*number)?.0.clone())).collect()
 }
 
 impl TaskSpec {

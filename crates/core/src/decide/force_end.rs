@@ -1,11 +1,11 @@
 //! ForceEnd: the grace period is over, and a worker that hangs or is cut off must not hold the end open.
 
 use super::draft::Draft;
-use super::{Verdict, ending};
+use super::{Ruling, ending};
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>) -> Ruling {
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created | Phase::Started => Err(Reason::StillActive),
@@ -16,7 +16,7 @@ pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
         }
         Phase::Failing => {
             ending::stop_running(draft);
-            ending::conclude(draft);
+            ending::end_failing(draft);
             Ok(Outcome::Accepted)
         }
         Phase::Completed | Phase::Failed | Phase::Canceled => {

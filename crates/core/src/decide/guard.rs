@@ -1,12 +1,9 @@
 //! Guards that several commands share.
 
-use serde_json::Value;
-
 use super::draft::Draft;
 use crate::command::Issuer;
-use crate::event::{Changes, ErrorInfo};
+use crate::event::Changes;
 use crate::ids::{Attempt, NodeId};
-use crate::json::{Limits, Object, Weight};
 use crate::outcome::Reason;
 use crate::state::{NodeNumber, NodeState, Phase, State};
 
@@ -101,34 +98,16 @@ pub(super) fn same_attempt(expected: Attempt, given: Option<Attempt>) -> Result<
     }
 }
 
-/// What a command brings must fit into a record that can be read again.
-pub(super) fn fits<'a>(values: impl IntoIterator<Item = &'a Value>) -> Result<(), Reason> {
-    let mut bytes = 0;
-    for value in values {
-        let weight = Weight::of(value);
-        bytes += weight.bytes;
-        if !weight.fits() || bytes > Limits::BODY.bytes {
-            return Err(Reason::ValueTooLarge);
+/// Values that stand outside the log are opened by task processes, so only a worker may point at some; what was
+/// changed in the context is a worker's word too.
+pub(super) fn may_change(draft: &Draft<'_>, changes: Option<&Changes>) -> Result<(), Reason> {
+    match draft.issuer {
+        Issuer::Worker { .. } => Ok(()),
+        Issuer::Caller(_) | Issuer::Scheduler | Issuer::Foreign { .. } if changes.is_some() => {
+            Err(Reason::OnlyAWorker)
         }
+        Issuer::Caller(_) | Issuer::Scheduler | Issuer::Foreign { .. } => Ok(()),
     }
-    Ok(())
-}
-
-pub(super) fn fits_object(object: Option<&Object>) -> Result<(), Reason> {
-    fits(object.iter().flat_map(|object| object.0.values()))
-}
-
-/// What is reported of a call: its arguments, and what it changed.
-pub(super) fn fits_call(inputs: Option<&Object>, changes: Option<&Changes>) -> Result<(), Reason> {
-    fits_object(inputs)?;
-    let parts = changes.iter().flat_map(|c| [&c.params, &c.results, &c.scratch, &c.artifacts]);
-    fits(parts.flat_map(|part| part.0.values()))
-}
-
-pub(super) fn fits_error(error: Option<&ErrorInfo>) -> Result<(), Reason> {
-    let Some(error) = error else { return Ok(()) };
-    fits_object(error.detail.as_ref())?;
-    fits_object(Some(&error.extra))
 }
 
 /// The node is in another state than the command needs.

@@ -1,19 +1,18 @@
 //! ImportSnapshot: what another implementation wrote about an execution becomes events of ours.
 
 use super::draft::Draft;
-use super::{Verdict, ending, guard};
+use super::{Ruling, ending};
 use crate::command::{ForeignStatus, ImportSnapshot};
 use crate::event::{ErrorInfo, ExecutionCompleted, ExecutionCreated, ExecutionStarted};
 use crate::ids::WorkerId;
 use crate::outcome::{Outcome, Reason};
 use crate::state::{Claim, Phase};
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Ruling {
     // Once one of ours has taken it, only our own log counts.
     if draft.state.claim.as_ref().is_some_and(|claim| !claim.is_foreign()) || draft.state.epoch.0 > 0 {
         return Err(Reason::OwnedHere);
     }
-    guard::fits_object(Some(&command.input))?;
     let before = draft.written();
     match draft.state.phase {
         Phase::Absent => create(draft, command),
@@ -28,7 +27,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Verdict
         ForeignStatus::Running => claim(draft, command),
         ForeignStatus::Cancelling => {
             claim(draft, command);
-            ending::cancel(draft, None);
+            request_cancel(draft);
         }
         ForeignStatus::Completed => {
             draft.emit(ExecutionCompleted { result: None, extra: Default::default() });
@@ -41,7 +40,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Verdict
             end_if_canceling(draft);
         }
         ForeignStatus::Cancelled => {
-            ending::cancel(draft, None);
+            request_cancel(draft);
             end_if_canceling(draft);
         }
     }
@@ -70,7 +69,16 @@ fn claim(draft: &mut Draft<'_>, command: &ImportSnapshot) {
     let name = command.worker.as_deref().unwrap_or("foreign");
     if let (None, Ok(worker)) = (&draft.state.claim, WorkerId::new(name)) {
         let epoch = draft.state.epoch;
-        draft.claim(Claim { worker, job: None, epoch });
+        let at = draft.at;
+        draft.claim(Claim { worker, job: None, epoch, at });
+    }
+}
+
+/// A snapshot is read again and again; the cancel it shows is requested once.
+fn request_cancel(draft: &mut Draft<'_>) {
+    match draft.state.phase {
+        Phase::Created | Phase::Started | Phase::Failing => ending::cancel(draft, None),
+        Phase::Absent | Phase::Canceling | Phase::Completed | Phase::Failed | Phase::Canceled => {}
     }
 }
 

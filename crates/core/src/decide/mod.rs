@@ -45,26 +45,30 @@ pub use claim_execution::MAX_LOST_CLAIMS;
 pub use draft::Facts;
 
 /// What one command's own file decides; the consequences are drawn by `advance` and `ending`.
-type Verdict = Result<Outcome, Reason>;
+type Ruling = Result<Outcome, Reason>;
 
 /// Decides a command and takes its events over into the state.
 pub fn decide(state: &mut State, request: &Request) -> Result<Decision, Rejection> {
     let reject = |reason| Rejection { command: request.command.name(), reason };
+    if !request.fits() {
+        return Err(reject(Reason::ValueTooLarge));
+    }
     if let Some(outcome) = repeated(state, request).map_err(reject)? {
         return Ok(Decision { outcome, events: Vec::new(), effects: Vec::new(), facts: Facts::default() });
     }
-    let needed_worker = needs_job(state, request);
+    let needed_job = needs_job(state);
     let mut draft = Draft::new(state, request);
     let outcome = run(&mut draft, &request.command).map_err(reject)?;
+    advance::end_overlong(&mut draft);
     let (events, mut effects, facts) = draft.finish();
-    if !needed_worker && needs_job(state, request) {
+    if !needed_job && needs_job(state) {
         let tag = state.origin.as_ref().and_then(|origin| origin.tag.clone());
         effects.push(Effect::EnqueueJob(tag));
     }
     Ok(Decision { outcome, events, effects, facts })
 }
 
-fn run(draft: &mut Draft<'_>, command: &Command) -> Verdict {
+fn run(draft: &mut Draft<'_>, command: &Command) -> Ruling {
     match command {
         Command::CreateExecution(command) => create_execution::decide(draft, command),
         Command::StartExecution(_) => start_execution::decide(draft),
@@ -101,6 +105,7 @@ fn repeated(state: &State, request: &Request) -> Result<Option<Outcome>, Reason>
     }
 }
 
-fn needs_job(state: &State, request: &Request) -> bool {
-    state.claim.is_none() && state.wants_worker(request.at)
+/// A worker is needed and nobody has it.
+fn needs_job(state: &State) -> bool {
+    state.claim.is_none() && state.wants_worker()
 }

@@ -1,16 +1,20 @@
 //! PutNodeWaiting: a running node waits for somebody.
 
 use super::draft::Draft;
-use super::{Verdict, guard};
+use super::{Ruling, guard};
 use crate::command::PutNodeWaiting;
 use crate::event::NodeWaiting;
 use crate::outcome::{Outcome, Reason};
 use crate::state::NodeStatus;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &PutNodeWaiting) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &PutNodeWaiting) -> Ruling {
     guard::may_begin(draft.state)?;
     let id = &command.node_id;
     let (_, node) = guard::driven(draft, id)?;
+    if draft.state.is_worker_node(node) {
+        // Its process would have to live on without a claim.
+        return Err(Reason::CannotWait(id.clone()));
+    }
     match node.status {
         NodeStatus::Running if node.task.is_none() => return Err(guard::node_is(id, node)),
         NodeStatus::Running => {}
@@ -20,7 +24,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &PutNodeWaiting) -> Verdict
             return Err(guard::node_is(id, node));
         }
     }
-    guard::fits(command.prompt.iter().map(|prompt| &prompt.0))?;
     draft.emit(NodeWaiting {
         node_id: id.clone(),
         wait_key: command.wait_key.clone(),

@@ -1,12 +1,12 @@
 //! ReleaseExecution: the worker lets go, because everything waits for somebody else or because it stops.
 
 use super::draft::Draft;
-use super::{Verdict, ending, guard};
+use super::{Ruling, advance, ending, guard};
 use crate::command::ReleaseExecution;
 use crate::outcome::{Outcome, Reason};
-use crate::state::{Phase, State};
+use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ReleaseExecution) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ReleaseExecution) -> Ruling {
     match draft.state.phase {
         Phase::Absent => return Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created => return Err(Reason::NotStarted),
@@ -16,15 +16,12 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReleaseExecution) -> Verdi
         }
     }
     guard::from_owner(draft)?;
-    if command.parked && runs_worker_task(draft.state) {
+    if command.parked && !draft.state.open.in_workers.is_empty() {
         return Err(Reason::TasksRunning);
     }
+    let unwanted = ending::unwanted(draft);
     draft.release();
-    ending::conclude(draft);
+    ending::cancel_unwanted(draft, unwanted);
+    advance::advance(draft);
     Ok(Outcome::Accepted)
-}
-
-fn runs_worker_task(state: &State) -> bool {
-    let mut running = state.open.running.iter().filter_map(|number| state.node(*number));
-    running.any(|(_, node)| state.is_worker_node(node))
 }

@@ -1,13 +1,13 @@
 //! ReportNodeProgress: how far an attempt is. It changes nothing else.
 
 use super::draft::Draft;
-use super::{Verdict, guard};
+use super::{Ruling, guard};
 use crate::command::ReportNodeProgress;
 use crate::event::NodeProgressReported;
 use crate::outcome::{Outcome, Reason};
 use crate::state::NodeStatus;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ReportNodeProgress) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ReportNodeProgress) -> Ruling {
     if command.progress.is_some_and(|progress| !(0.0..=100.0).contains(&progress)) {
         return Err(Reason::ProgressOutOfRange);
     }
@@ -21,7 +21,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReportNodeProgress) -> Ver
             return Err(guard::node_is(&command.node_id, node));
         }
     }
-    guard::fits_object(command.metrics.as_ref())?;
     draft.emit(NodeProgressReported {
         node_id: command.node_id.clone(),
         progress: command.progress,

@@ -1,14 +1,14 @@
 //! ResumeNode: somebody answered. A wait node ends with the answer, any other node runs on.
 
 use super::draft::Draft;
-use super::{Verdict, advance, guard};
+use super::{Ruling, advance, guard};
 use crate::command::ResumeNode;
 use crate::event::{NodeResumeRequested, NodeResumed, NodeSucceeded};
 use crate::outcome::{Outcome, Reason};
 use crate::plan::Runner;
 use crate::state::{NodeState, NodeStatus, State};
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Ruling {
     guard::may_begin(draft.state)?;
     let id = &command.node_id;
     let (_, node) = guard::reached(draft, id)?;
@@ -25,7 +25,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ResumeNode) -> Verdict {
         return Err(Reason::WrongResumeKey);
     }
     let is_wait_node = is_wait_node(draft.state, node);
-    guard::fits(command.output.iter().map(|output| &output.0))?;
     draft.emit(NodeResumeRequested {
         node_id: id.clone(),
         resume_key: command.resume_key.clone(),

@@ -1,12 +1,12 @@
 //! StartExecution: it may run from here on.
 
 use super::draft::Draft;
-use super::{Verdict, advance};
+use super::{Ruling, advance};
 use crate::event::ExecutionStarted;
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
-pub(super) fn decide(draft: &mut Draft<'_>) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>) -> Ruling {
     match draft.state.phase {
         Phase::Absent => Err(Reason::UnknownExecution(draft.state.id.clone())),
         Phase::Created => {

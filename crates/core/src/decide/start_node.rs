@@ -1,13 +1,13 @@
 //! StartNode: an attempt begins. Its record is durable before the task is handed to a process.
 
 use super::draft::Draft;
-use super::{Verdict, guard};
+use super::{Ruling, guard};
 use crate::command::{Issuer, StartNode};
 use crate::event::NodeStarted;
 use crate::outcome::{Outcome, Reason};
 use crate::state::NodeStatus;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &StartNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &StartNode) -> Ruling {
     guard::may_begin(draft.state)?;
     let id = &command.node_id;
     let (number, node) = guard::driven(draft, id)?;

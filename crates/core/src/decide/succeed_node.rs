@@ -1,13 +1,13 @@
 //! SucceedNode: a node ended well, and what waited for it goes on.
 
 use super::draft::Draft;
-use super::{Verdict, advance, guard};
+use super::{Ruling, advance, guard};
 use crate::command::{Issuer, SucceedNode};
 use crate::event::NodeSucceeded;
 use crate::outcome::{Outcome, Reason};
 use crate::state::NodeStatus;
 
-pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Verdict {
+pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Ruling {
     guard::may_report(draft)?;
     let id = &command.node_id;
     let (_, node) = guard::driven(draft, id)?;
@@ -21,8 +21,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &SucceedNode) -> Verdict {
         }
     }
     guard::same_attempt(node.attempt, command.attempt)?;
-    guard::fits(command.output.iter().map(|output| &output.0))?;
-    guard::fits_call(command.inputs.as_deref(), command.changes.as_deref())?;
+    guard::may_change(draft, command.changes.as_deref())?;
     // Opaque bytes are opened by task processes, so only a worker may point at some.
     let output_ref = match draft.issuer {
         Issuer::Worker { .. } => command.output_ref.clone(),

@@ -4,10 +4,21 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::{Block, Kind, Node, NodeIndex, Plan, TaskSpec};
+use super::{Block, JoinPolicy, Kind, Node, NodeIndex, Plan, TaskSpec};
+use crate::json::Weight;
 
 /// Most nodes of one plan, all blocks together.
 pub const MAX_NODES: usize = 50_000;
+/// Widest join with a rule of its own: each branch that ends is reported, with the names of all.
+pub const MAX_CUSTOM_BRANCHES: usize = 256;
+/// Largest JSON form: a record holds it whole.
+pub const MAX_BYTES: usize = 8 << 20;
+/// Deepest JSON form, with room for the record around it.
+const MAX_JSON_DEPTH: usize = 100;
+/// Longest node id, as `NodeId` has it.
+const MAX_ID: usize = 2048;
+/// Digits of the largest round number.
+const ROUND: usize = 20;
 /// Deepest nesting of loops and switches.
 pub const MAX_DEPTH: usize = 24;
 
@@ -32,6 +43,15 @@ pub enum InvalidPlan {
     /// A loop without a body would never end.
     #[error("loop {0:?} has an empty body")]
     EmptyBody(String),
+    /// The id of a node in it could become too long.
+    #[error("the name {0:?} makes the ids of nodes longer than {MAX_ID} bytes; shorten it or nest less")]
+    IdTooLong(String),
+    /// Larger than a record can hold.
+    #[error("the plan takes {0} bytes, at most {MAX_BYTES} are allowed")]
+    TooLarge(usize),
+    /// A rule over too many branches.
+    #[error("join {0:?} has a rule of its own over more than {MAX_CUSTOM_BRANCHES} branches")]
+    CustomTooWide(String),
     /// A name that cannot be part of a node id.
     #[error("{0:?} cannot be the name of a node")]
     BadName(String),
@@ -70,14 +90,38 @@ impl TryFrom<Unchecked> for Plan {
         }
         let mut seen = 0;
         let root = link(raw.root, raw.tasks.len(), 0, &mut seen)?;
-        Ok(Self {
+        check_ids(&root, 0)?;
+        let plan = Self {
             flow: raw.flow,
             tasks: raw.tasks,
             root,
             expose_env: raw.expose_env,
             warnings: raw.warnings,
-        })
+        };
+        let weight = Weight::of(&plan);
+        if weight.depth > MAX_JSON_DEPTH {
+            return Err(InvalidPlan::TooDeep);
+        }
+        if weight.bytes > MAX_BYTES {
+            return Err(InvalidPlan::TooLarge(weight.bytes));
+        }
+        Ok(plan)
     }
+}
+
+/// Every id that the plan can unfold to has room in a `NodeId`.
+fn check_ids(block: &Block, prefix: usize) -> Result<(), InvalidPlan> {
+    for node in &block.nodes {
+        let escaped = node.name.len() + 2 * node.name.matches(['/', '%']).count();
+        let longest = prefix + escaped;
+        if longest > MAX_ID {
+            return Err(InvalidPlan::IdTooLong(node.name.clone()));
+        }
+        for inner in node.kind.blocks() {
+            check_ids(inner, longest + ROUND + 2)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks a block and everything in it, and fills in its links.
@@ -140,6 +184,9 @@ fn check_node(node: &Node, tasks: usize, nodes: usize) -> Result<(), InvalidPlan
         return Err(InvalidPlan::SeveralWithoutJoin(node.name.clone()));
     }
     match &node.kind {
+        Kind::Join { policy: JoinPolicy::Custom(_), .. } if node.after.len() > MAX_CUSTOM_BRANCHES => {
+            Err(InvalidPlan::CustomTooWide(node.name.clone()))
+        }
         Kind::Task(task) if task.0 as usize >= tasks => Err(dangling()),
         Kind::Fork { branches } if !branches.iter().all(present) => Err(dangling()),
         Kind::Repeat { body, .. } | Kind::ForEach { body, .. } | Kind::Until { body, .. }

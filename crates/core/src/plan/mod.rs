@@ -18,7 +18,7 @@ use crate::json::Json;
 use crate::time::Millis;
 
 pub use build::{BlockBuilder, Built, Slot};
-pub use check::{InvalidPlan, MAX_DEPTH, MAX_NODES};
+pub use check::{InvalidPlan, MAX_BYTES, MAX_CUSTOM_BRANCHES, MAX_DEPTH, MAX_NODES};
 
 /// Everything that is fixed about an execution before its first task starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl Plan {
         check::Unchecked { flow, tasks, root, expose_env: None, warnings: Vec::new() }.try_into()
     }
 
-    /// The fingerprint that a claim records.
+    /// Its fingerprint: two claims that bring the same flow bring the same one.
     pub fn digest(&self) -> Digest {
         // Plans hold strings, numbers and lists only, so they always have a JSON form.
         serde_json::to_value(self).map(|value| Digest::of_json(&value)).unwrap_or_default()
@@ -240,6 +240,13 @@ pub struct Node {
     /// It waits for something that is not part of the flow, so it can never become ready.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
+}
+
+impl Node {
+    /// How many branches a join waits for. Something outside the flow is one more, which never ends.
+    pub fn expected_branches(&self) -> u32 {
+        u32::try_from(self.after.len()).unwrap_or(u32::MAX).saturating_add(u32::from(self.unreachable))
+    }
 }
 
 /// What a node is.

@@ -8,7 +8,7 @@ mod frame;
 mod node;
 mod scope;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,6 +82,8 @@ pub struct State {
     pub tasks: Vec<TaskRecord>,
     /// Blocks that were opened.
     pub frames: Vec<Frame>,
+    /// Which of them the ids of its nodes lead to.
+    pub(crate) frame_by_prefix: HashMap<String, FrameIndex>,
     /// What tasks and expressions see.
     pub context: Context,
     /// What has to be recorded next because of what was recorded.
@@ -228,6 +230,8 @@ pub struct Claim {
     pub job: Option<JobId>,
     /// The number that fences older holders.
     pub epoch: Epoch,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 impl Claim {
@@ -270,6 +274,10 @@ pub struct OpenNodes {
     pub resting: BTreeSet<(Timestamp, NodeNumber)>,
     /// Tasks that run.
     pub running: BTreeSet<NodeNumber>,
+    /// Those of them that a worker runs.
+    pub in_workers: BTreeSet<NodeNumber>,
+    /// Running and waiting nodes that no worker watches, by the time at which they are to be ended.
+    pub deadlines: BTreeSet<(Timestamp, NodeNumber)>,
     /// Nodes that wait for somebody.
     pub waiting: BTreeSet<NodeNumber>,
     /// Loops and switches that ask a question.
@@ -277,24 +285,6 @@ pub struct OpenNodes {
 }
 
 impl OpenNodes {
-    pub(crate) fn add_ready(&mut self, number: NodeNumber, retry_at: Option<Timestamp>, is_workers: bool) {
-        self.ready.insert(number);
-        match retry_at {
-            Some(at) => drop(self.resting.insert((at, number))),
-            None if is_workers => drop(self.for_workers.insert(number)),
-            None => {}
-        }
-    }
-
-    pub(crate) fn remove_ready(&mut self, number: NodeNumber, retry_at: Option<Timestamp>) {
-        if self.ready.remove(&number) {
-            self.for_workers.remove(&number);
-            if let Some(at) = retry_at {
-                self.resting.remove(&(at, number));
-            }
-        }
-    }
-
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.running.is_empty() && self.waiting.is_empty() && self.asking.is_empty()
@@ -340,6 +330,7 @@ impl State {
             nodes: IndexMap::new(),
             tasks: Vec::new(),
             frames: Vec::new(),
+            frame_by_prefix: HashMap::new(),
             context: Context::default(),
             agenda: VecDeque::new(),
             open: OpenNodes::default(),
@@ -381,8 +372,7 @@ impl State {
         }
         let (prefix, name) = id.as_str().rsplit_once('/').unwrap_or(("", id.as_str()));
         let name = name.replace("%2F", "/").replace("%25", "%");
-        let at = self.frames.iter().rposition(|frame| frame.prefix == prefix)?;
-        let frame = FrameIndex::from_index(at);
+        let frame = *self.frame_by_prefix.get(prefix)?;
         Some(Place { frame, index: self.block(frame)?.find(&name)? })
     }
 
@@ -403,19 +393,11 @@ impl State {
         }
     }
 
-    /// Whether there is something for a worker to do at `now`. Unclaimed, such an execution needs a job.
-    pub fn wants_worker(&self, now: Timestamp) -> bool {
+    /// Whether there is something for a worker to do. Unclaimed, such an execution needs a job.
+    pub fn wants_worker(&self) -> bool {
         match self.phase {
             Phase::Started => {
-                self.plan.is_none()
-                    || !self.open.asking.is_empty()
-                    || !self.open.for_workers.is_empty()
-                    || self
-                        .open
-                        .resting
-                        .iter()
-                        .take_while(|(at, _)| *at <= now)
-                        .any(|(_, number)| self.is_workers(*number))
+                self.plan.is_none() || !self.open.asking.is_empty() || !self.open.for_workers.is_empty()
             }
             Phase::Absent | Phase::Created | Phase::Failing | Phase::Canceling => false,
             Phase::Completed | Phase::Failed | Phase::Canceled => false,
@@ -427,29 +409,20 @@ impl State {
         self.phase == Phase::Started && !self.agenda.is_empty()
     }
 
-    /// Whether our workers run the node of that number.
-    pub(crate) fn is_workers(&self, number: NodeNumber) -> bool {
-        self.node(number).is_some_and(|(_, node)| self.is_worker_node(node))
-    }
-
     /// Whether it holds no worker because everything open waits for somebody or something else.
     pub fn is_parked(&self) -> bool {
-        self.phase == Phase::Started && self.claim.is_none() && self.active_since.is_some()
+        self.phase == Phase::Started
+            && self.claim.is_none()
+            && self.active_since.is_some()
+            && !self.wants_worker()
     }
 
-    /// The next instant at which something is due without anybody asking.
+    /// The next instant at which something is due without anybody asking. While a worker holds the execution, it
+    /// sees to its own retries.
     pub fn next_timer(&self) -> Option<Timestamp> {
-        let retries = self.open.resting.first().map(|(at, _)| *at).into_iter();
-        let deadlines = self.open.running.iter().filter_map(|number| {
-            let (_, node) = self.node(*number)?;
-            if self.is_worker_node(node) { None } else { self.deadline_of(node) }
-        });
-        retries.chain(deadlines).min()
-    }
-
-    /// When the running attempt of a node is to be ended.
-    pub fn deadline_of(&self, node: &NodeState) -> Option<Timestamp> {
-        Some(node.attempt_started_at?.after(self.task_of(node)?.policy.timeout?))
+        let retry = self.open.resting.first().filter(|_| self.claim.is_none());
+        let deadline = self.open.deadlines.first();
+        retry.into_iter().chain(deadline).map(|(at, _)| *at).min()
     }
 
     /// The parameters as the `/runs` surface shows them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Output, Place};
+use super::{Output, Place, Settled};
 use crate::event::ErrorInfo;
 use crate::ids::{Attempt, Epoch, WorkerId};
 use crate::json::{Json, Object};
@@ -119,6 +119,10 @@ pub struct NodeState {
     pub items: Option<Arc<Vec<Json>>>,
     /// What the condition of an until was after the round before.
     pub condition: Option<bool>,
+    /// An until asks whether it goes on.
+    pub asking: bool,
+    /// How the body of a loop or switch ended, if not well.
+    pub body: Option<Settled>,
 }
 
 /// What a waiting node waits for.

@@ -97,7 +97,7 @@ impl State {
     pub fn loops_around(&self, number: NodeNumber) -> Vec<LoopFrame> {
         let mut chain: Vec<(NodeNumber, u64)> = Vec::new();
         let Some((_, node)) = self.node(number) else { return Vec::new() };
-        if node.round > 0 && self.open.asking.contains(&number) {
+        if node.asking {
             chain.push((number, node.round));
         }
         let mut frame: Option<FrameIndex> = node.place.map(|place| place.frame);

@@ -158,7 +158,7 @@ fn view(
         node_id,
         node_type: node_type(),
         status,
-        canceled_by_execution: node.canceled_by_execution || derived,
+        canceled_by_execution: node.canceled_by_execution || (derived && state.cancel.is_some()),
         attempt: node.attempt,
         started_at: node.started_at,
         ended_at: node.ended_at.or_else(|| state.cancel.as_ref().map(|cancel| cancel.at).filter(|_| derived)),

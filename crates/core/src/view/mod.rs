@@ -14,26 +14,27 @@ pub use run::{RunSnapshot, RunStatus, RunSummary, TaskView};
 use crate::event::Party;
 use crate::state::{NodeState, NodeStatus, Phase, State};
 
-/// A canceled execution has no node that is still to come, recorded or not.
+/// An execution that has ended shows nothing as running or still to come, recorded or not.
 fn shown_status(state: &State, node: Option<&NodeState>) -> NodeStatus {
     let status = node.map_or(NodeStatus::Pending, |node| node.status);
-    match (state.phase, status) {
-        (
-            Phase::Canceling | Phase::Canceled,
-            NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting,
-        )
-        | (Phase::Canceled, NodeStatus::Running) => NodeStatus::Canceled,
-        (
-            Phase::Absent
-            | Phase::Created
-            | Phase::Started
-            | Phase::Failing
-            | Phase::Canceling
-            | Phase::Completed
-            | Phase::Failed
-            | Phase::Canceled,
-            _,
-        ) => status,
+    // Between two attempts, or around a task that failed, there is nothing left but the failure.
+    let has_failed = node.is_some_and(|node| node.error.is_some() || (node.task.is_none() && node.round > 0));
+    ended_status(state.phase, status, has_failed, node.is_some_and(|node| node.attempt.0 > 0))
+}
+
+/// What remains of an open node or task when its execution has ended.
+const fn ended_status(phase: Phase, status: NodeStatus, has_failed: bool, was_tried: bool) -> NodeStatus {
+    use NodeStatus::{Canceled, Failed, Pending, Ready, Running, Succeeded, Waiting};
+    match (phase, status) {
+        (_, Succeeded | Failed | Canceled) => status,
+        (Phase::Canceling, Pending | Ready | Waiting)
+        | (Phase::Canceled, Pending | Ready | Waiting | Running) => Canceled,
+        (Phase::Failed, Running | Waiting | Ready) if has_failed => Failed,
+        (Phase::Failed, Running | Waiting) => Canceled,
+        (Phase::Failed, Ready) if was_tried => Canceled,
+        (Phase::Failed, Pending | Ready) => Pending,
+        (Phase::Canceling, Running) => status,
+        (Phase::Absent | Phase::Created | Phase::Started | Phase::Failing | Phase::Completed, _) => status,
     }
 }
 

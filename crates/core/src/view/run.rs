@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{requested_by, shown_status};
+use super::{ended_status, requested_by};
 use crate::ids::{Tag, TenantId, WorkerId};
 use crate::state::{AttemptEnd, AttemptRecord, NodeStatus, Phase, State, TaskRecord};
 use crate::time::Timestamp;
@@ -264,16 +264,11 @@ fn tasks_of(state: &State) -> (IndexMap<String, &'static str>, IndexMap<String, 
 }
 
 fn task_view(state: &State, record: &TaskRecord) -> TaskView {
-    // Nothing of a canceled run is still to come, also where no event says so.
-    let ended_by_cancel = match record.status {
-        NodeStatus::Pending | NodeStatus::Ready | NodeStatus::Waiting => {
-            shown_status(state, None) == NodeStatus::Canceled
-        }
-        NodeStatus::Running => state.phase == Phase::Canceled,
-        NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => false,
-    };
-    let status = if ended_by_cancel { NodeStatus::Canceled } else { record.status };
-    let canceled_at = state.cancel.as_ref().map(|cancel| cancel.at).filter(|_| ended_by_cancel);
+    let status =
+        ended_status(state.phase, record.status, record.error.is_some(), !record.attempts.is_empty());
+    let ended_by_cancel = status == NodeStatus::Canceled && record.status != NodeStatus::Canceled;
+    let canceled_at =
+        state.cancel.as_ref().map(|cancel| cancel.at).or(state.ended_at).filter(|_| ended_by_cancel);
     let duration = record.started_at.zip(record.ended_at).map(|(start, end)| end.millis_since(start));
     TaskView {
         state: task_state(status),
@@ -308,6 +303,9 @@ fn attempt_view(attempt: &AttemptRecord) -> Value {
 }
 
 fn waiting_of(state: &State) -> Vec<Value> {
+    if state.phase.is_terminal() {
+        return Vec::new();
+    }
     let waiting = state.open.waiting.iter().filter_map(|number| state.node(*number));
     let shown = waiting.filter_map(|(id, node)| {
         let waiting = node.waiting.as_ref()?;

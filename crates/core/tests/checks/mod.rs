@@ -61,19 +61,21 @@ pub(crate) fn check_shape(state: &State) {
         assert_eq!(open.waiting.contains(&number), node.status == NodeStatus::Waiting, "{id}");
     }
     let resting: std::collections::BTreeSet<_> = open.resting.iter().map(|(_, number)| *number).collect();
-    assert!(
-        resting.is_subset(&open.ready)
-            && open.for_workers.is_subset(&open.ready)
-            && resting.is_disjoint(&open.for_workers)
-    );
+    assert!(resting.is_subset(&open.ready) && open.for_workers.is_subset(&open.ready));
+    assert!(resting.is_disjoint(&open.for_workers) && open.in_workers.is_subset(&open.running));
     for number in &open.ready {
         let (id, node) = state.node(*number).unwrap();
+        let is_workers = state.is_worker_node(node);
         assert_eq!(resting.contains(number), node.retry_at.is_some(), "{id} rests");
         assert_eq!(
             open.for_workers.contains(number),
-            node.retry_at.is_none() && state.is_worker_node(node),
+            node.retry_at.is_none() && is_workers,
             "{id} is a worker's"
         );
+    }
+    for number in &open.running {
+        let (id, node) = state.node(*number).unwrap();
+        assert_eq!(open.in_workers.contains(number), state.is_worker_node(node), "{id} runs in a worker");
     }
     assert_eq!(state.cancel.is_some(), matches!(state.phase, Phase::Canceling | Phase::Canceled));
     assert_eq!(state.ended_at.is_some(), state.phase.is_terminal());

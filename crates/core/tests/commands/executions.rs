@@ -150,8 +150,8 @@ fn cancel_ends_waits_and_external_nodes_at_once() {
     let ended =
         Execution::started(&graph).given(&caller(), start_node("out")).when(&caller(), cancel()).then(&[
             ExecutionCancelRequested,
-            NodeCanceled,
             NodeInterruptRequested,
+            NodeCanceled,
             NodeCanceled,
             ExecutionCanceled,
         ]);

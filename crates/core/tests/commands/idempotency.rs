@@ -77,3 +77,15 @@ fn a_workers_keys_are_kept_until_its_next_record() {
     assert_eq!(next.state().worker_commands.len(), 1);
     assert!(next.state().commands.is_empty());
 }
+
+#[test]
+fn a_key_counts_also_when_there_was_nothing_to_do() {
+    let plan = Graph::chain(&["a"], &callable()).plan();
+    let canceling = Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&caller(), cancel());
+    let asked = canceling.when_keyed(key("k"), &caller(), cancel()).then_nothing(&Outcome::AlreadyCanceling);
+    let ended = asked.given(&worker(1), confirm_stopped("a"));
+    let record = Version(5);
+    let repeated = ended.when_keyed(key("k"), &caller(), cancel()).then_nothing(&Outcome::Repeated(record));
+    let other = pyoco_core::command::CancelExecution { reason: Some("another".to_owned()) };
+    repeated.when_keyed(key("k"), &caller(), other).then_rejected(&Reason::KeyReused);
+}

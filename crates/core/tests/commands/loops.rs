@@ -161,3 +161,17 @@ fn loops_nest_and_their_paths_tell_it() {
     }
     assert_eq!(execution.node("c"), NodeStatus::Ready);
 }
+
+#[test]
+fn a_loop_whose_body_failed_has_failed_and_so_has_what_follows() {
+    let kind = Kind::Repeat { count: Count::Fixed(3), body: body(&[("a", 0)]) };
+    let mut plan = Plan::clone(&plan("repeat", kind));
+    plan.tasks[0].policy.fail = pyoco_core::plan::FailPolicy::Isolate;
+    let begun = Execution::claimed(&Arc::new(plan)).given(&worker(1), start_node("repeat/1/a"));
+    let failed = begun.clone().given(&worker(1), fail("repeat/1/a", "boom"));
+    assert_eq!((failed.node("repeat"), failed.node("c")), (NodeStatus::Failed, NodeStatus::Failed));
+    assert_eq!(failed.state().phase, Phase::Completed);
+    let canceled =
+        begun.given(&caller(), cancel_node("repeat/1/a")).given(&worker(1), confirm_stopped("repeat/1/a"));
+    assert_eq!((canceled.node("repeat"), canceled.node("c")), (NodeStatus::Canceled, NodeStatus::Canceled));
+}

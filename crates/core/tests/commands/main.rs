@@ -12,6 +12,7 @@
 mod executions;
 mod idempotency;
 mod joins;
+mod limits;
 mod loops;
 mod nodes;
 mod sweeper;

@@ -268,16 +268,6 @@ fn the_scheduler_is_no_way_around_ownership_of_commands() {
 }
 
 #[test]
-fn a_value_that_no_record_could_hold_is_refused() {
-    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
-    running().when(&caller(), succeed("a", deep.clone())).then_rejected(&Reason::ValueTooLarge);
-    running().when(&caller(), succeed("a", json!("x".repeat(2 << 20)))).then_rejected(&Reason::ValueTooLarge);
-    let mut command = create();
-    command.input.0.insert("x".to_owned(), deep);
-    Execution::new().when(&caller(), command).then_rejected(&Reason::ValueTooLarge);
-}
-
-#[test]
 fn a_null_output_is_no_output() {
     let done = running().given(&caller(), succeed("a", json!(null)));
     let results = done.state().context.root(pyoco_core::state::Root::Results);
@@ -293,4 +283,71 @@ fn the_first_failure_is_the_one_that_is_shown() {
         .given(&caller(), fail("a", "first"))
         .given(&caller(), fail("b", "second"));
     assert_eq!(failed.state().last_error.as_deref(), Some("first"));
+}
+
+#[test]
+fn a_worker_does_not_put_its_task_to_wait() {
+    let claimed =
+        Execution::claimed(&Graph::chain(&["a"], &callable()).plan()).given(&worker(1), start_node("a"));
+    claimed.when(&worker(1), put_waiting("a", "k")).then_rejected(&Reason::CannotWait(node("a")));
+}
+
+#[test]
+fn the_cancel_of_one_node_survives_the_loss_of_its_worker() {
+    let plan = Graph::new().task("a", callable()).task("b", callable()).plan();
+    let asked =
+        Execution::claimed(&plan).given(&worker(1), start_node("a")).given(&caller(), cancel_node("a"));
+    let taken = asked.clone().when(&worker(0), claim("job-1", None)).then(&[NodeCanceled]);
+    assert_eq!(taken.node("a"), NodeStatus::Canceled);
+    let released = asked.when(&worker(1), drain()).then(&[NodeCanceled]);
+    assert_eq!(released.node("a"), NodeStatus::Canceled);
+}
+
+#[test]
+fn a_person_is_asked_once_and_a_wait_can_run_out() {
+    let policy = Policy { retries: 3, timeout: Some(Millis(1000)), ..Policy::default() };
+    let waiting = Execution::started(&Graph::new().task_with("ask", wait("k"), policy).plan());
+    let refused = waiting.clone().when(&caller(), fail("ask", "denied"));
+    refused.then(&[NodeFailReported, NodeFailed, ExecutionFailed]);
+    let due = waiting.state().next_timer().expect("a wait with a deadline");
+    let late = waiting.later(Millis(1000));
+    assert!(late.now() >= due);
+    late.when(&Issuer::Scheduler, fire_timers()).then(&[NodeFailReported, NodeFailed, ExecutionFailed]);
+}
+
+#[test]
+fn time_spent_waiting_for_a_person_does_not_count_against_a_callers_node() {
+    let policy = Policy { timeout: Some(Millis(1000)), ..Policy::default() };
+    let waiting = Execution::started(&Graph::new().task_with("a", external(), policy).plan())
+        .given(&caller(), start_node("a"))
+        .given(&caller(), put_waiting("a", "k"))
+        .later(Millis(5000));
+    let waiting = waiting.when(&Issuer::Scheduler, fire_timers()).then_nothing(&Outcome::Unchanged);
+    let resumed = waiting.given(&caller(), resume("a", "k"));
+    let resumed = resumed.when(&Issuer::Scheduler, fire_timers()).then_nothing(&Outcome::Unchanged);
+    resumed.later(Millis(1000)).when(&Issuer::Scheduler, fire_timers()).then_phase(Phase::Failed);
+}
+
+#[test]
+fn a_node_that_also_waits_for_something_outside_never_starts() {
+    for policy in [None, Some(pyoco_core::plan::JoinPolicy::AnySuccess)] {
+        let mut builder = pyoco_core::plan::BlockBuilder::new();
+        let task = |n| pyoco_core::plan::Kind::Task(pyoco_core::plan::TaskIndex(n));
+        let (a, b) = (builder.add("a", task(0)), builder.add("b", task(1)));
+        builder.depend(b, a);
+        builder.depend_outside(b);
+        let any = policy.is_some();
+        if let Some(policy) = policy {
+            builder.join(b, policy);
+        }
+        let tasks = ["a", "b"].map(|name| pyoco_core::plan::TaskSpec::new(name, external())).to_vec();
+        let plan =
+            pyoco_core::plan::Plan::new("main".to_owned(), tasks, builder.finish(false).block).unwrap();
+        let done = Execution::started(&std::sync::Arc::new(plan))
+            .given(&caller(), start_node("a"))
+            .given(&caller(), succeed("a", json!(1)));
+        // Any of them is enough, also when another can never come.
+        assert_eq!(done.node("b"), if any { NodeStatus::Ready } else { NodeStatus::Pending });
+        assert_eq!(done.state().phase, if any { Phase::Started } else { Phase::Failed });
+    }
 }

@@ -65,7 +65,10 @@ fn a_retry_that_is_due_asks_for_a_worker_when_nobody_holds_the_execution() {
     let early = parked.clone().when(&SWEEPER, fire_timers()).then_effects(&[]);
     early.then_nothing(&Outcome::Unchanged);
     let due = parked.later(Millis(60_000)).when(&SWEEPER, fire_timers());
-    due.then_effects(&[Effect::EnqueueJob(None)]);
+    let fired = due.then_effects(&[Effect::EnqueueJob(None)]).then(&[NodeReady]);
+    assert_eq!(fired.state().next_timer(), None);
+    let again = fired.when(&SWEEPER, fire_timers()).then_effects(&[]);
+    again.then_nothing(&Outcome::Unchanged);
 }
 
 #[test]

@@ -212,3 +212,29 @@ fn a_commands_own_retries_survive_a_lost_worker() {
     let failed = lost.given(&worker(2), start_node("a")).given(&worker(2), fail("a", "once"));
     assert_eq!(failed.node("a"), NodeStatus::Ready, "the lost attempt did not use up the retry");
 }
+
+#[test]
+fn a_worker_that_lost_its_claim_cannot_fail_a_parked_execution() {
+    let graph = Graph::new().task("ask", wait("k")).plan();
+    let parked = Execution::claimed(&graph)
+        .given(&worker(1), park())
+        .given(&worker(0), claim("job-2", None))
+        .given(&worker(2), park());
+    let fenced = Reason::Fenced { held: Epoch(1), current: Epoch(2) };
+    parked.when(&worker(1), fail_execution("no")).then_rejected(&fenced);
+}
+
+#[test]
+fn a_cancel_in_a_foreign_snapshot_is_requested_once() {
+    let canceling = Execution::new()
+        .given(&foreign(), import(ForeignStatus::Running))
+        .given(&foreign(), import(ForeignStatus::Cancelling));
+    assert_eq!(canceling.state().phase, Phase::Canceling);
+    canceling.when(&foreign(), import(ForeignStatus::Cancelling)).then_nothing(&Outcome::Unchanged);
+}
+
+#[test]
+fn a_drained_execution_is_not_parked() {
+    let released = Execution::claimed(&plan()).given(&worker(1), drain());
+    assert!(!released.state().is_parked() && released.state().wants_worker());
+}
