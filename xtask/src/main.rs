@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
 
 mod commands;
+mod contract;
 mod files;
 mod layers;
 
@@ -24,12 +25,15 @@ fn main() -> ExitCode {
     };
     let root: &Path = metadata.workspace_root.as_std_path();
     let findings: Vec<String> =
-        [layers::check(&metadata), files::check(root), commands::check(root)].into_iter().flatten().collect();
+        [layers::check(&metadata), files::check(root), commands::check(root), contract::check(root)]
+            .into_iter()
+            .flatten()
+            .collect();
     for finding in &findings {
         eprintln!("xtask: {finding}");
     }
     if findings.is_empty() {
-        println!("xtask: layers, file sizes and command files are as they should be");
+        println!("xtask: layers, file sizes, command files and port promises are as they should be");
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -141,7 +141,7 @@ pub struct TaskView {
 }
 
 /// A run in a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The execution's id.
     pub run_id: String,

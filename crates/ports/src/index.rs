@@ -1,0 +1,86 @@
+//! The index: what lists, metrics and the sweeper ask, without looking at every execution.
+
+use async_trait::async_trait;
+use pyoco_core::cursor::Cursor;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_core::view::{RunStatus, RunSummary};
+
+use crate::StoreError;
+
+/// One row for each execution, derived from its log.
+#[async_trait]
+pub trait RunIndex: Send + Sync {
+    /// Writes a row. MUST ignore a row of an older version than the one it has. `[index/monotone]`
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError>;
+
+    /// One row. MUST see every row that was put, or appended with its record. `[index/get]`
+    async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError>;
+
+    /// A page of rows, newest change first, by (`updated_at`, id) descending.
+    ///
+    /// - MUST apply every filter exactly. `[index/filter]`
+    /// - MUST go on behind the cursor without repeating or leaving out a row that did not change. `[index/pages]`
+    /// - MUST NOT cost more because there are more rows that it does not show.
+    async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError>;
+
+    /// How many executions of a tenant (or of all) have each status. `[index/counts]`
+    async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError>;
+
+    /// Executions with a timer that is due, the most overdue first. `[index/timers]`
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
+
+    /// Executions that want a worker and that nobody holds, longest unchanged first. `[index/runnable]`
+    async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
+}
+
+/// How an execution stands, for everybody who does not need its log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexRow {
+    /// Which.
+    pub execution: ExecutionId,
+    /// The record that this row shows.
+    pub version: Version,
+    /// What lists show.
+    pub summary: RunSummary,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When anything about it changed last.
+    pub updated_at: Timestamp,
+    /// SHA-256 of the submitted flow.
+    pub workflow_sha256: Option<String>,
+    /// Left out of job lists.
+    pub hidden: bool,
+    /// When something is due without anybody asking.
+    pub next_timer: Option<Timestamp>,
+    /// It wants a worker and nobody holds it.
+    pub wants_job: bool,
+}
+
+/// Which rows a list shows. Nothing set shows all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Whose.
+    pub tenant: Option<TenantId>,
+    /// In which state.
+    pub status: Option<RunStatus>,
+    /// Of which flow.
+    pub flow: Option<String>,
+    /// For which workers.
+    pub tag: Option<String>,
+    /// Of which submitted text.
+    pub workflow_sha256: Option<String>,
+    /// Changed after this instant.
+    pub updated_after: Option<Timestamp>,
+    /// Behind this one.
+    pub cursor: Option<Cursor>,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The rows.
+    pub rows: Vec<IndexRow>,
+    /// Where to go on, if there is more.
+    pub next: Option<Cursor>,
+}

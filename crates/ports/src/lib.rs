@@ -1,0 +1,28 @@
+//! What the engine needs of a store: small roles that know no technology.
+//!
+//! The contract of each role stands on its trait in MUST and MAY; each MUST names the case of the conformance suite
+//! (`testing/conformance`) that tests it, as `[role/case]`. An adapter that passes the suite is an adapter.
+//!
+//! One promise carries the product: append to one execution's log with an expected version (`EventLog::append`).
+//! Everything else here is derived from the log, idempotent, and can be made again. Time is an input.
+
+mod blobs;
+mod dead_letters;
+mod error;
+mod index;
+mod log;
+mod queue;
+mod workers;
+
+pub use blobs::Blobs;
+pub use dead_letters::{DeadLetterRecord, DeadLetters};
+pub use error::{AppendError, ErrorKind, StoreError};
+pub use index::{Filter, IndexRow, Page, RunIndex};
+pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
+pub use queue::{Delivery, Job, WorkQueue};
+pub use workers::{WorkerRecord, WorkerRegistry};
+
+/// Everything that a deployment stores.
+pub trait Store: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters {}
+
+impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters> Store for T {}

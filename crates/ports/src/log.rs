@@ -1,0 +1,90 @@
+//! The log: the only thing that is not derived.
+
+use async_trait::async_trait;
+use pyoco_core::ids::{ExecutionId, Version};
+
+use crate::{AppendError, DeadLetterRecord, IndexRow, Job, StoreError};
+
+/// The records of every execution.
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Appends one record.
+    ///
+    /// - MUST append if `expected` is the version of the log, 0 for an execution without a log. `[log/append]`
+    /// - MUST refuse with `Conflict` and change nothing if it is not, whether behind or ahead. `[log/conflict]`
+    /// - Of several appends at the same time with the same expected version exactly one MUST succeed. `[log/race]`
+    /// - Executions MUST NOT disturb each other. `[log/isolation]`
+    /// - When it returns, the record MUST survive the loss of the process. `[log/reopen]`
+    /// - MAY carry out the consequences that come with it (`row`, `enqueue`, `drop_job`, `dead_letter`), all of them in the
+    ///   same step or none, and MUST say which. `[log/consequences]`
+    async fn append(&self, append: Append) -> Result<Appended, AppendError>;
+
+    /// The records of an execution after a version, in order and without a gap.
+    ///
+    /// - MUST see every append that has returned. `[log/read]`
+    /// - MUST give the bytes exactly as they were appended. `[log/read]`
+    /// - MUST give nothing for an execution without a log. `[log/read-unknown]`
+    async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError>;
+}
+
+/// A record to append, and what follows from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    /// Whose record.
+    pub execution: ExecutionId,
+    /// The version it was decided on.
+    pub expected: Version,
+    /// The sealed record.
+    pub bytes: Vec<u8>,
+    /// How safe it must be before the answer.
+    pub durability: Durability,
+    /// How lists show the execution from here on.
+    pub row: Option<IndexRow>,
+    /// A job to put into the queue.
+    pub enqueue: Option<Job>,
+    /// Take its waiting jobs out of the queue.
+    pub drop_job: bool,
+    /// A dead letter to keep.
+    pub dead_letter: Option<DeadLetterRecord>,
+}
+
+impl Append {
+    /// A record without consequences.
+    pub fn new(execution: ExecutionId, expected: Version, bytes: Vec<u8>) -> Self {
+        Self {
+            execution,
+            expected,
+            bytes,
+            durability: Durability::Full,
+            row: None,
+            enqueue: None,
+            drop_job: false,
+            dead_letter: None,
+        }
+    }
+}
+
+/// How safe a record must be before its append returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives the loss of power: everything that was promised to a caller.
+    Full,
+    /// It survives the loss of the process: a worker's own progress, which can be made again.
+    Process,
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Whether the consequences are done too; otherwise the caller carries them out.
+    pub consequences_done: bool,
+}
+
+/// A record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Its number.
+    pub version: Version,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}

@@ -1,0 +1,90 @@
+//! The index in memory: it looks at every row, which is why it is not for production.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use pyoco_core::cursor::Cursor;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId};
+use pyoco_core::time::Timestamp;
+use pyoco_core::view::RunStatus;
+use pyoco_ports::{Filter, IndexRow, Page, RunIndex, StoreError};
+
+use crate::{Inner, MemoryStore};
+
+impl Inner {
+    pub(crate) fn put_row(&mut self, row: IndexRow) {
+        let is_older = self.rows.get(&row.execution).is_some_and(|known| known.version > row.version);
+        if !is_older {
+            self.rows.insert(row.execution.clone(), row);
+        }
+    }
+}
+
+fn cursor_of(row: &IndexRow) -> Cursor {
+    Cursor { updated_at: row.updated_at, id: row.execution.clone() }
+}
+
+fn matches(filter: &Filter, row: &IndexRow) -> bool {
+    fn fits<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
+        wanted.is_none() || wanted == found
+    }
+    let tag = row.summary.tag.as_ref().map(|tag| tag.as_str().to_owned());
+    fits(filter.tenant.as_ref(), row.summary.tenant_id.as_ref())
+        && fits(filter.status.as_ref(), Some(&row.summary.status))
+        && fits(filter.flow.as_ref(), Some(&row.summary.flow_name))
+        && fits(filter.tag.as_ref(), tag.as_ref())
+        && fits(filter.workflow_sha256.as_ref(), row.workflow_sha256.as_ref())
+        && filter.updated_after.is_none_or(|after| row.updated_at > after)
+        && filter.cursor.as_ref().is_none_or(|cursor| cursor_of(row) < *cursor)
+}
+
+#[async_trait]
+impl RunIndex for MemoryStore {
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
+        self.inner().put_row(row);
+        Ok(())
+    }
+
+    async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
+        Ok(self.inner().rows.get(execution).cloned())
+    }
+
+    async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
+        let mut rows: Vec<IndexRow> =
+            self.inner().rows.values().filter(|row| matches(filter, row)).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(cursor_of(row)));
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().map(cursor_of).filter(|_| more);
+        Ok(Page { rows, next })
+    }
+
+    async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        let mut counts: BTreeMap<RunStatus, u64> = BTreeMap::new();
+        let filter = Filter { tenant: tenant.cloned(), ..Filter::default() };
+        for row in self.inner().rows.values().filter(|row| matches(&filter, row)) {
+            *counts.entry(row.summary.status).or_default() += 1;
+        }
+        Ok(counts.into_iter().collect())
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        let inner = self.inner();
+        let timers =
+            inner.rows.values().filter_map(|row| Some((row.next_timer.filter(|at| *at <= now)?, row)));
+        let mut due: Vec<(Timestamp, ExecutionId)> =
+            timers.map(|(at, row)| (at, row.execution.clone())).collect();
+        due.sort();
+        Ok(due.into_iter().take(limit).map(|(_, id)| id).collect())
+    }
+
+    async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        let inner = self.inner();
+        let wanting =
+            inner.rows.values().filter(|row| row.wants_job && row.summary.tag.as_ref() == Some(tag));
+        let mut runnable: Vec<(Timestamp, ExecutionId)> =
+            wanting.map(|row| (row.updated_at, row.execution.clone())).collect();
+        runnable.sort();
+        Ok(runnable.into_iter().take(limit).map(|(_, id)| id).collect())
+    }
+}

@@ -1,0 +1,1 @@
+//! The embedded store: one folder, one writer, real tables.

@@ -1,0 +1,147 @@
+//! Cases of the index.
+
+use pyoco_core::ids::Version;
+use pyoco_core::view::RunStatus;
+use pyoco_ports::{Filter, IndexRow, Store};
+
+use crate::samples::{at, execution, row, tag, tenant};
+use crate::{Subject, Verdict};
+
+async fn names(store: &dyn Store, filter: &Filter) -> Vec<String> {
+    let page = store.list(filter, 100).await.unwrap();
+    page.rows.into_iter().map(|row| row.execution.to_string()).collect()
+}
+
+/// Six rows that differ in everything a filter looks at.
+fn varied() -> Vec<IndexRow> {
+    let mut rows: Vec<IndexRow> = (0..6).map(|n| row(&format!("r{n}"), 1, n * 10)).collect();
+    rows[1].summary.status = RunStatus::Completed;
+    rows[2].summary.status = RunStatus::Completed;
+    rows[2].summary.flow_name = "other".to_owned();
+    rows[3].summary.tag = Some(tag("gpu"));
+    rows[4].summary.tenant_id = Some(tenant("team"));
+    rows[5].summary.tenant_id = Some(tenant("team"));
+    rows[5].workflow_sha256 = Some("abc".to_owned());
+    rows[5].summary.tag = None;
+    rows
+}
+
+async fn filled(subject: &dyn Subject) -> std::sync::Arc<dyn Store> {
+    let store = subject.fresh().await;
+    for row in varied() {
+        store.put(row).await.unwrap();
+    }
+    store
+}
+
+pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    store.put(row("e", 3, 30)).await.unwrap();
+    store.put(row("e", 2, 99)).await.unwrap();
+    assert_eq!(store.get(&execution("e")).await.unwrap().unwrap().version, Version(3));
+    let mut same = row("e", 3, 30);
+    same.summary.heartbeat_at = Some(1.5);
+    store.put(same.clone()).await.unwrap();
+    assert_eq!(store.get(&execution("e")).await.unwrap(), Some(same));
+    Verdict::Passed
+}
+
+pub(crate) async fn get(subject: &dyn Subject) -> Verdict {
+    let store = filled(subject).await;
+    for row in varied() {
+        assert_eq!(store.get(&row.execution).await.unwrap(), Some(row));
+    }
+    assert_eq!(store.get(&execution("nobody")).await.unwrap(), None);
+    Verdict::Passed
+}
+
+pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
+    let store = filled(subject).await;
+    let all = Filter::default();
+    let cases: Vec<(Filter, &[&str])> = vec![
+        (all.clone(), &["r5", "r4", "r3", "r2", "r1", "r0"]),
+        (Filter { status: Some(RunStatus::Completed), ..all.clone() }, &["r2", "r1"]),
+        (Filter { flow: Some("other".to_owned()), ..all.clone() }, &["r2"]),
+        (Filter { flow: Some("OTHER".to_owned()), ..all.clone() }, &[]),
+        (Filter { tag: Some("gpu".to_owned()), ..all.clone() }, &["r3"]),
+        (Filter { tenant: Some(tenant("team")), ..all.clone() }, &["r5", "r4"]),
+        (Filter { workflow_sha256: Some("abc".to_owned()), ..all.clone() }, &["r5"]),
+        (Filter { updated_after: Some(at(30)), ..all.clone() }, &["r5", "r4"]),
+        (
+            Filter {
+                status: Some(RunStatus::Completed),
+                flow: Some("main".to_owned()),
+                tag: Some("default".to_owned()),
+                ..all
+            },
+            &["r1"],
+        ),
+    ];
+    for (filter, wanted) in cases {
+        assert_eq!(names(&*store, &filter).await, wanted, "{filter:?}");
+    }
+    Verdict::Passed
+}
+
+pub(crate) async fn pages(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    // Several share an instant, so that the id has to decide.
+    for number in 0..25 {
+        store.put(row(&format!("r{number:02}"), 1, number / 4)).await.unwrap();
+    }
+    let whole = names(&*store, &Filter::default()).await;
+    let mut filter = Filter::default();
+    let mut paged = Vec::new();
+    loop {
+        let page = store.list(&filter, 7).await.unwrap();
+        paged.extend(page.rows.iter().map(|row| row.execution.to_string()));
+        // A row that comes in between is newer than the cursor and disturbs nothing.
+        store.put(row(&format!("new{}", paged.len()), 1, 99)).await.unwrap();
+        match page.next {
+            Some(next) => filter.cursor = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(paged, whole);
+    Verdict::Passed
+}
+
+pub(crate) async fn counts(subject: &dyn Subject) -> Verdict {
+    let store = filled(subject).await;
+    assert_eq!(store.counts(None).await.unwrap(), [(RunStatus::Pending, 4), (RunStatus::Completed, 2)]);
+    assert_eq!(store.counts(Some(&tenant("team"))).await.unwrap(), [(RunStatus::Pending, 2)]);
+    let mut ended = row("r0", 2, 70);
+    ended.summary.status = RunStatus::Failed;
+    store.put(ended).await.unwrap();
+    let counts = store.counts(None).await.unwrap();
+    assert_eq!(counts, [(RunStatus::Pending, 3), (RunStatus::Completed, 2), (RunStatus::Failed, 1)]);
+    Verdict::Passed
+}
+
+pub(crate) async fn timers(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    for (name, timer) in [("late", Some(300)), ("soon", Some(100)), ("never", None), ("next", Some(200))] {
+        let mut row = row(name, 1, 0);
+        row.next_timer = timer.map(at);
+        store.put(row).await.unwrap();
+    }
+    assert_eq!(store.due(at(200), 10).await.unwrap(), [execution("soon"), execution("next")]);
+    assert_eq!(store.due(at(200), 1).await.unwrap(), [execution("soon")]);
+    store.put(row("soon", 2, 1)).await.unwrap();
+    assert_eq!(store.due(at(200), 10).await.unwrap(), [execution("next")]);
+    Verdict::Passed
+}
+
+pub(crate) async fn runnable(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    for (name, wants, updated) in [("b", true, 20), ("a", true, 10), ("c", false, 5)] {
+        let mut row = row(name, 1, updated);
+        row.wants_job = wants;
+        store.put(row).await.unwrap();
+    }
+    assert_eq!(store.runnable(&tag("default"), 10).await.unwrap(), [execution("a"), execution("b")]);
+    assert_eq!(store.runnable(&tag("gpu"), 10).await.unwrap(), []);
+    store.put(row("a", 2, 30)).await.unwrap();
+    assert_eq!(store.runnable(&tag("default"), 10).await.unwrap(), [execution("b")]);
+    Verdict::Passed
+}

@@ -1,0 +1,6 @@
+//! The cases, by role.
+
+pub(crate) mod index;
+pub(crate) mod log;
+pub(crate) mod others;
+pub(crate) mod queue;

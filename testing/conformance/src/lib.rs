@@ -1,0 +1,119 @@
+//! One suite for every store. Each MUST of `pyoco-ports` names a case here, and each case is in one list.
+//!
+//! An adapter's test is one call: `pyoco_conformance::run(&subject).await`. Abilities are asked of the subject; a case that
+//! does not apply is printed as skipped, and run plus skipped is the whole list.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a suite: a surprise stops the case, and what was skipped is said"
+)]
+
+mod cases;
+mod differential;
+mod samples;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pyoco_ports::Store;
+
+pub use differential::differ;
+
+/// A store under test.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// An empty store of its own.
+    async fn fresh(&self) -> Arc<dyn Store>;
+
+    /// The same store after the process was lost and came back; `None` if nothing survives.
+    async fn lose_and_reopen(&self, store: Arc<dyn Store>) -> Option<Arc<dyn Store>>;
+}
+
+type CaseFuture<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
+/// How a case ended; a failure is a panic.
+pub(crate) enum Verdict {
+    Passed,
+    /// It does not apply to this store.
+    Skipped(&'static str),
+}
+
+/// One case.
+pub struct Case {
+    /// Its name, as the ports name it.
+    pub id: &'static str,
+    run: for<'a> fn(&'a dyn Subject) -> CaseFuture<'a>,
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+macro_rules! cases {
+    ($($id:literal => $($path:ident)::+,)+) => {
+        /// Every case there is.
+        pub const CASES: &[Case] = &[$(Case { id: $id, run: |subject| Box::pin(cases::$($path)::+(subject)) }),+];
+    };
+}
+
+cases! {
+    "log/append" => log::append,
+    "log/conflict" => log::conflict,
+    "log/race" => log::race,
+    "log/isolation" => log::isolation,
+    "log/reopen" => log::reopen,
+    "log/consequences" => log::consequences,
+    "log/read" => log::read,
+    "log/read-unknown" => log::read_unknown,
+    "queue/deliver" => queue::deliver,
+    "queue/reopen" => queue::reopen,
+    "queue/tags" => queue::tags,
+    "queue/lease" => queue::lease,
+    "queue/redeliver" => queue::redeliver,
+    "queue/race" => queue::race,
+    "queue/wake" => queue::wake,
+    "queue/extend" => queue::extend,
+    "queue/ack" => queue::ack,
+    "queue/nak" => queue::nak,
+    "queue/drop" => queue::drop_waiting,
+    "queue/depth" => queue::depth,
+    "index/monotone" => index::monotone,
+    "index/get" => index::get,
+    "index/filter" => index::filter,
+    "index/pages" => index::pages,
+    "index/counts" => index::counts,
+    "index/timers" => index::timers,
+    "index/runnable" => index::runnable,
+    "blobs/put" => others::blob_put,
+    "blobs/same" => others::blob_same,
+    "blobs/get" => others::blob_get,
+    "workers/report" => others::worker_report,
+    "workers/list" => others::worker_list,
+    "workers/hide" => others::worker_hide,
+    "dead-letters/once" => others::letter_once,
+    "dead-letters/count" => others::letter_count,
+}
+
+/// Runs every case on a store and says which did not apply. A case that fails stops the run with its name.
+pub async fn run(subject: &dyn Subject) {
+    let (mut passed, mut skipped) = (0, 0);
+    for case in CASES {
+        println!("case {}", case.id);
+        match (case.run)(subject).await {
+            Verdict::Passed => passed += 1,
+            Verdict::Skipped(why) => {
+                println!("skipped {}: {why}", case.id);
+                skipped += 1;
+            }
+        }
+    }
+    assert_eq!(passed + skipped, CASES.len());
+    println!("{passed} cases passed, {skipped} skipped");
+}
