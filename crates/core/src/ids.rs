@@ -166,6 +166,13 @@ text_id!(
     /// Routes an execution to workers.
     Tag, "tag", routing_tag);
 
+impl Default for Tag {
+    /// The tag of an execution that names none.
+    fn default() -> Self {
+        Self(Arc::from("default"))
+    }
+}
+
 impl NodeId {
     /// The id of node `name` inside the frame `prefix` (empty for the outermost frame). A `/` or `%` in
     /// a task's name is escaped, so that two different places can never share an id.

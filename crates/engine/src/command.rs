@@ -1,0 +1,232 @@
+//! Asking something of an execution: load, decide, append, carry out.
+
+use std::time::Duration;
+
+use pyoco_core::command::{Command, Issuer, Request};
+use pyoco_core::decide::{Answer, Batch, Sealed};
+use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
+use pyoco_core::record::{LogError, Record};
+use pyoco_core::state::State;
+use pyoco_ports::{Append, AppendError, Durability, ErrorKind, StoreError};
+use tokio::sync::MutexGuard;
+
+use crate::{Engine, projection};
+
+/// So often a command is decided again before the caller is told to come back.
+const TRIES: u32 = 8;
+
+/// Why the engine could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The rules do not allow it; nothing changed.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log of the execution cannot be folded: it was changed, or is of a newer version.
+    #[error("execution {execution}: {error}")]
+    Log {
+        /// Which.
+        execution: ExecutionId,
+        /// What is wrong with it.
+        error: LogError,
+    },
+    /// Others were faster again and again.
+    #[error("execution {0} is changed by too many at once; try again")]
+    Busy(ExecutionId),
+}
+
+impl Engine {
+    /// Asks one thing.
+    pub async fn command(&self, execution: &ExecutionId, request: &Request) -> Result<Answer, EngineError> {
+        let mut answers = self.together(execution, std::slice::from_ref(request)).await?;
+        answers.pop().ok_or_else(|| EngineError::Busy(execution.clone()))?
+    }
+
+    /// Asks several things of one execution that came together: one record, if it has room for them. Each gets an
+    /// answer of its own.
+    pub async fn together(
+        &self,
+        execution: &ExecutionId,
+        requests: &[Request],
+    ) -> Result<Vec<Result<Answer, EngineError>>, EngineError> {
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let mut answers = Vec::with_capacity(requests.len());
+        while answers.len() < requests.len() {
+            let rest = requests.get(answers.len()..).unwrap_or_default();
+            answers.extend(self.append_some(execution, rest, &mut slot).await?);
+        }
+        drop(slot);
+        self.go_on(execution, &answers).await?;
+        Ok(answers)
+    }
+
+    /// Decides as many requests as one record takes, and appends it.
+    async fn append_some(
+        &self,
+        execution: &ExecutionId,
+        requests: &[Request],
+        slot: &mut MutexGuard<'_, Option<State>>,
+    ) -> Result<Vec<Result<Answer, EngineError>>, EngineError> {
+        let mut unsure = false;
+        for attempt in 0..TRIES {
+            let mut state = match slot.take() {
+                Some(state) => state,
+                None => self.load(execution).await?,
+            };
+            let before = state.version;
+            let mut batch = Batch::new(&mut state);
+            let answers = decide(&mut batch, requests);
+            let Some(sealed) = batch.seal(&mut || self.ids.event()) else {
+                if unsure {
+                    self.derive_again(&state).await?;
+                }
+                **slot = Some(state);
+                return Ok(answers);
+            };
+            match self.append(execution, before, &state, sealed, requests, &answers).await {
+                Ok(()) => {
+                    self.hub.changed(execution, state.version);
+                    **slot = Some(state);
+                    return Ok(answers);
+                }
+                // The state has seen what did not happen: fold again, decide again.
+                Err(AppendError::Conflict { .. }) => {}
+                Err(AppendError::Store(error)) if error.kind == ErrorKind::Timeout => {
+                    // It may have been appended. A key finds itself in the log; without one nobody can tell.
+                    if requests.iter().any(|request| request.id.is_none()) {
+                        return Err(error.into());
+                    }
+                    unsure = true;
+                }
+                Err(AppendError::Store(error)) => return Err(error.into()),
+            }
+            tokio::time::sleep(pause(attempt)).await;
+        }
+        Err(EngineError::Busy(execution.clone()))
+    }
+
+    async fn append(
+        &self,
+        execution: &ExecutionId,
+        before: Version,
+        state: &State,
+        sealed: Sealed,
+        requests: &[Request],
+        answers: &[Result<Answer, EngineError>],
+    ) -> Result<(), AppendError> {
+        let effects = || answers.iter().flatten().flat_map(|answer| &answer.effects);
+        let now = self.clock.now();
+        let mut append = Append::new(execution.clone(), before, sealed.bytes);
+        append.durability = durability(requests);
+        append.row = projection::row(state, self.settings.force_after());
+        append.enqueue = effects()
+            .any(|effect| matches!(effect, Effect::EnqueueJob(_)))
+            .then(|| projection::job(state, now));
+        append.drop_job = effects().any(|effect| matches!(effect, Effect::DropJob));
+        append.dead_letter = effects().find_map(|effect| projection::dead_letter(state, effect, now));
+        let wanted = append.clone();
+        if !self.store.append(append).await?.consequences_done {
+            self.carry_out(wanted).await?;
+        }
+        Ok(())
+    }
+
+    /// What one record had no room for follows at once.
+    async fn go_on(
+        &self,
+        execution: &ExecutionId,
+        answers: &[Result<Answer, EngineError>],
+    ) -> Result<(), EngineError> {
+        let has_more = |answer: &Answer| answer.effects.contains(&Effect::Advance);
+        if !answers.iter().flatten().any(has_more) {
+            return Ok(());
+        }
+        loop {
+            let request =
+                Request::new(Issuer::Scheduler, self.clock.now(), pyoco_core::command::AdvanceExecution {});
+            match Box::pin(self.command(execution, &request)).await {
+                Ok(answer) if has_more(&answer) => {}
+                // Somebody ended it meanwhile, or did the rest.
+                Ok(_) | Err(EngineError::Rejected(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Folds the log of an execution.
+    async fn load(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+        let records = self.store.read(execution, Version(0)).await?;
+        let bytes = records.iter().map(|record| record.bytes.as_slice());
+        State::from_log(execution.clone(), bytes)
+            .map_err(|error| EngineError::Log { execution: execution.clone(), error })
+    }
+
+    /// The state of an execution as the log has it now.
+    pub async fn state(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let mut state = match slot.take() {
+            Some(state) => state,
+            None => State::absent(execution.clone()),
+        };
+        // Another process may have written: bring it up to the log's head.
+        for record in self.store.read(execution, state.version).await? {
+            let folded = state.fold(&record.bytes);
+            folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })?;
+        }
+        *slot = Some(state.clone());
+        Ok(state)
+    }
+
+    /// What a repeated command was answered the first time.
+    pub async fn first_answer(
+        &self,
+        execution: &ExecutionId,
+        request: &Request,
+        record: Version,
+    ) -> Result<Option<Outcome>, EngineError> {
+        let records = self.store.read(execution, Version(record.0.saturating_sub(1))).await?;
+        let Some(bytes) = records.first().map(|record| &record.bytes) else { return Ok(None) };
+        let unreadable = |error| LogError::Unreadable { seq: record, error };
+        let decoded = Record::decode(bytes)
+            .map_err(|error| EngineError::Log { execution: execution.clone(), error: unreadable(error) })?;
+        let found = decoded.commands.into_iter().find(|command| Some(&command.id) == request.id.as_ref());
+        Ok(found.map(|command| command.result))
+    }
+}
+
+/// Decides until the record is full; a refusal is an answer too.
+fn decide(batch: &mut Batch<'_>, requests: &[Request]) -> Vec<Result<Answer, EngineError>> {
+    let mut answers = Vec::with_capacity(requests.len());
+    for request in requests {
+        match batch.decide(request) {
+            Err(Rejection { reason: Reason::SealFirst, .. }) => break,
+            answer => answers.push(answer.map_err(EngineError::from)),
+        }
+    }
+    answers
+}
+
+/// A worker's own progress can be made again; everything else was promised to somebody.
+fn durability(requests: &[Request]) -> Durability {
+    let is_progress = |request: &Request| {
+        matches!(request.issuer, Issuer::Worker { .. })
+            && matches!(
+                request.command,
+                Command::StartNode(_)
+                    | Command::SucceedNode(_)
+                    | Command::ReportNodeProgress(_)
+                    | Command::ChooseNode(_)
+            )
+    };
+    if requests.iter().all(is_progress) { Durability::Process } else { Durability::Full }
+}
+
+/// A short pause that grows, so that rivals do not meet again at once.
+const fn pause(attempt: u32) -> Duration {
+    Duration::from_millis(1 << if attempt < 6 { attempt } else { 6 })
+}

@@ -1,0 +1,78 @@
+//! Use cases over the ports: ask something of an execution, look at it, watch it, keep it going.
+//!
+//! The engine decides nothing by itself: `pyoco_core::decide` does. It loads, decides, appends with an expected version,
+//! and carries out what follows. It knows no store by name (`pyoco-ports`), no HTTP and no Python, and it asks for time and
+//! ids instead of making them.
+
+mod audit;
+mod cache;
+mod command;
+mod consequences;
+mod environment;
+mod projection;
+mod submit;
+mod sweep;
+mod watch;
+
+use std::sync::Arc;
+
+use pyoco_core::time::Millis;
+use pyoco_ports::Store;
+
+pub use audit::{Audit, Finding};
+pub use command::EngineError;
+pub use environment::{Clock, Ids};
+pub use projection::job_body;
+pub use submit::{Submission, Submitted};
+pub use sweep::Swept;
+pub use watch::Watcher;
+
+/// The engine of one process. Clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    settings: Settings,
+    cache: Arc<cache::Cache>,
+    hub: Arc<watch::Hub>,
+}
+
+/// What an operator chooses.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How long a task may take to stop by itself after a cancel (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
+    pub cancel_grace: Millis,
+}
+
+impl Settings {
+    /// After the grace period a task is ended, five seconds later killed, and five seconds after that nobody waits for
+    /// its worker any longer.
+    const fn force_after(self) -> Millis {
+        Millis(self.cancel_grace.0.saturating_add(10_000))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { cancel_grace: Millis(30_000) }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+impl Engine {
+    /// An engine on a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, settings: Settings) -> Self {
+        Self { store, clock, ids, settings, cache: Arc::default(), hub: Arc::default() }
+    }
+
+    /// The store behind it, for reads that need no execution.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+}

@@ -1,0 +1,197 @@
+//! An engine on a store that misbehaves when told to, with a clock that only the test moves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{EventId, ExecutionId, Tag, TenantId, Version, WorkerId};
+use pyoco_core::time::{Millis, Timestamp};
+use pyoco_core::view::RunStatus;
+use pyoco_engine::{Clock, Engine, Ids, Settings};
+use pyoco_ports::*;
+use pyoco_store_memory::MemoryStore;
+
+/// A store that can apply an append and say it timed out, refuse one, or leave the consequences to the caller.
+#[derive(Default)]
+pub(crate) struct Faulty {
+    pub(crate) inner: MemoryStore,
+    /// So many of the next appends are applied but time out.
+    pub(crate) time_out: AtomicUsize,
+    /// So many of the next appends fail before anything happens.
+    pub(crate) unavailable: AtomicUsize,
+    /// Consequences are the caller's business.
+    pub(crate) bare: std::sync::atomic::AtomicBool,
+    pub(crate) appends: AtomicUsize,
+}
+
+fn spend(counter: &AtomicUsize) -> bool {
+    counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+}
+
+#[async_trait]
+impl EventLog for Faulty {
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        self.appends.fetch_add(1, Ordering::SeqCst);
+        if spend(&self.unavailable) {
+            return Err(StoreError::plain(ErrorKind::Unavailable, "append").into());
+        }
+        let append = if self.bare.load(Ordering::SeqCst) {
+            Append { row: None, enqueue: None, drop_job: false, dead_letter: None, ..append }
+        } else {
+            append
+        };
+        let appended = self.inner.append(append).await?;
+        if spend(&self.time_out) {
+            return Err(StoreError::plain(ErrorKind::Timeout, "append").into());
+        }
+        Ok(Appended { consequences_done: appended.consequences_done && !self.bare.load(Ordering::SeqCst) })
+    }
+
+    async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
+        self.inner.read(execution, after).await
+    }
+}
+
+#[async_trait]
+impl WorkQueue for Faulty {
+    async fn enqueue(&self, job: Job, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.enqueue(job, now).await
+    }
+    async fn take(
+        &self,
+        tags: &[Tag],
+        worker: &WorkerId,
+        most: usize,
+        lease: Millis,
+        now: Timestamp,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.inner.take(tags, worker, most, lease, now).await
+    }
+    async fn wait(&self, tags: &[Tag], patience: Duration) -> Result<(), StoreError> {
+        self.inner.wait(tags, patience).await
+    }
+    async fn extend(&self, delivery: &Delivery, lease: Millis, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.extend(delivery, lease, now).await
+    }
+    async fn ack(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        self.inner.ack(delivery).await
+    }
+    async fn nak(&self, delivery: &Delivery, delay: Millis, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.nak(delivery, delay, now).await
+    }
+    async fn drop_waiting(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        self.inner.drop_waiting(execution).await
+    }
+    async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {
+        self.inner.depth(tag).await
+    }
+}
+
+#[async_trait]
+impl RunIndex for Faulty {
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
+        self.inner.put(row).await
+    }
+    async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
+        self.inner.get(execution).await
+    }
+    async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
+        self.inner.list(filter, limit).await
+    }
+    async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        self.inner.counts(tenant).await
+    }
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        self.inner.due(now, limit).await
+    }
+    async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        self.inner.runnable(tag, limit).await
+    }
+}
+
+#[async_trait]
+impl Blobs for Faulty {
+    async fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        self.inner.put_blob(bytes).await
+    }
+    async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.get_blob(digest).await
+    }
+}
+
+#[async_trait]
+impl WorkerRegistry for Faulty {
+    async fn report(&self, record: WorkerRecord) -> Result<(), StoreError> {
+        self.inner.report(record).await
+    }
+    async fn worker(&self, worker: &WorkerId) -> Result<Option<WorkerRecord>, StoreError> {
+        self.inner.worker(worker).await
+    }
+    async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {
+        self.inner.workers().await
+    }
+    async fn hide(&self, worker: &WorkerId, hidden: bool) -> Result<Option<WorkerRecord>, StoreError> {
+        self.inner.hide(worker, hidden).await
+    }
+}
+
+#[async_trait]
+impl DeadLetters for Faulty {
+    async fn publish(&self, letter: DeadLetterRecord) -> Result<(), StoreError> {
+        self.inner.publish(letter).await
+    }
+    async fn count_letters(&self) -> Result<u64, StoreError> {
+        self.inner.count_letters().await
+    }
+    async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
+        self.inner.letters(limit).await
+    }
+}
+
+/// A clock that only the test moves.
+pub(crate) struct Hands(AtomicI64);
+
+impl Hands {
+    pub(crate) fn forward(&self, millis: i64) {
+        self.0.fetch_add(millis * 1000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Names in a row.
+pub(crate) struct Counter(AtomicU64);
+
+impl Ids for Counter {
+    fn event(&self) -> EventId {
+        EventId::new(&format!("ev-{}", self.0.fetch_add(1, Ordering::SeqCst))).unwrap()
+    }
+
+    fn execution(&self) -> ExecutionId {
+        ExecutionId::new(&format!("e-{}", self.0.fetch_add(1, Ordering::SeqCst))).unwrap()
+    }
+}
+
+/// A store, a clock, and engines on them as several processes would be.
+pub(crate) struct Deployment {
+    pub(crate) store: Arc<Faulty>,
+    pub(crate) hands: Arc<Hands>,
+    ids: Arc<Counter>,
+}
+
+impl Deployment {
+    pub(crate) fn new() -> Self {
+        let hands = Arc::new(Hands(AtomicI64::new(1_700_000_000_000_000)));
+        Self { store: Arc::default(), hands, ids: Arc::new(Counter(AtomicU64::new(0))) }
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::new(self.store.clone(), self.hands.clone(), self.ids.clone(), Settings::default())
+    }
+}
