@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyoco_core::command::{Command, Issuer, Request};
+use pyoco_core::command::{AdvanceExecution, Command, Issuer, Request};
 use pyoco_core::decide::{Answer, Batch, Sealed};
 use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
@@ -15,6 +15,15 @@ use crate::{Engine, projection};
 
 /// So often a command is decided again before the caller is told to come back.
 const TRIES: u32 = 8;
+
+/// What a transaction decided.
+#[derive(Debug)]
+pub struct Decided<T> {
+    /// What its caller learns.
+    pub value: T,
+    /// What must be done once the record is appended.
+    pub effects: Vec<Effect>,
+}
 
 /// Why the engine could not answer.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +69,26 @@ impl Engine {
             answers.extend(self.append_some(execution, rest, &mut slot).await?);
         }
         drop(slot);
-        self.go_on(execution, &answers).await?;
+        let effects: Vec<Effect> =
+            answers.iter().flatten().flat_map(|answer| answer.effects.clone()).collect();
+        self.go_on(execution, &effects).await?;
         Ok(answers)
+    }
+
+    /// Decides with a closure that sees the state after each of its decisions, and appends one record. When somebody else
+    /// was faster the closure is asked again, on the newer state; what it does outside must bear that.
+    pub async fn transact<T: Send>(
+        &self,
+        execution: &ExecutionId,
+        durability: Durability,
+        decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
+    ) -> Result<T, EngineError> {
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let decided = self.append_decided(execution, durability, false, &mut slot, decide).await?;
+        drop(slot);
+        self.go_on(execution, &decided.effects).await?;
+        Ok(decided.value)
     }
 
     /// Decides as many requests as one record takes, and appends it.
@@ -71,6 +98,27 @@ impl Engine {
         requests: &[Request],
         slot: &mut MutexGuard<'_, Option<State>>,
     ) -> Result<Vec<Result<Answer, EngineError>>, EngineError> {
+        // A key finds itself in the log after a time-out; without one nobody can tell.
+        let keyed = requests.iter().all(|request| request.id.is_some());
+        let durability = durability(requests);
+        let decided = self
+            .append_decided(execution, durability, keyed, slot, |batch| {
+                let answers = decide(batch, requests);
+                let effects = answers.iter().flatten().flat_map(|answer| answer.effects.clone()).collect();
+                Decided { value: answers, effects }
+            })
+            .await?;
+        Ok(decided.value)
+    }
+
+    async fn append_decided<T: Send>(
+        &self,
+        execution: &ExecutionId,
+        durability: Durability,
+        keyed: bool,
+        slot: &mut MutexGuard<'_, Option<State>>,
+        mut decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
+    ) -> Result<Decided<T>, EngineError> {
         let mut unsure = false;
         for attempt in 0..TRIES {
             let mut state = match slot.take() {
@@ -79,29 +127,23 @@ impl Engine {
             };
             let before = state.version;
             let mut batch = Batch::new(&mut state);
-            let answers = decide(&mut batch, requests);
+            let decided = decide(&mut batch);
             let Some(sealed) = batch.seal(&mut || self.ids.event()) else {
                 if unsure {
                     self.derive_again(&state).await?;
                 }
                 **slot = Some(state);
-                return Ok(answers);
+                return Ok(decided);
             };
-            match self.append(execution, before, &state, sealed, requests, &answers).await {
+            match self.append(before, durability, &state, sealed, &decided.effects).await {
                 Ok(()) => {
                     self.hub.changed(execution, state.version);
                     **slot = Some(state);
-                    return Ok(answers);
+                    return Ok(decided);
                 }
                 // The state has seen what did not happen: fold again, decide again.
                 Err(AppendError::Conflict { .. }) => {}
-                Err(AppendError::Store(error)) if error.kind == ErrorKind::Timeout => {
-                    // It may have been appended. A key finds itself in the log; without one nobody can tell.
-                    if requests.iter().any(|request| request.id.is_none()) {
-                        return Err(error.into());
-                    }
-                    unsure = true;
-                }
+                Err(AppendError::Store(error)) if error.kind == ErrorKind::Timeout && keyed => unsure = true,
                 Err(AppendError::Store(error)) => return Err(error.into()),
             }
             tokio::time::sleep(pause(attempt)).await;
@@ -111,23 +153,20 @@ impl Engine {
 
     async fn append(
         &self,
-        execution: &ExecutionId,
         before: Version,
+        durability: Durability,
         state: &State,
         sealed: Sealed,
-        requests: &[Request],
-        answers: &[Result<Answer, EngineError>],
+        effects: &[Effect],
     ) -> Result<(), AppendError> {
-        let effects = || answers.iter().flatten().flat_map(|answer| &answer.effects);
         let now = self.clock.now();
-        let mut append = Append::new(execution.clone(), before, sealed.bytes);
-        append.durability = durability(requests);
+        let mut append = Append::new(state.id.clone(), before, sealed.bytes);
+        append.durability = durability;
         append.row = projection::row(state, self.settings.force_after());
-        append.enqueue = effects()
-            .any(|effect| matches!(effect, Effect::EnqueueJob(_)))
-            .then(|| projection::job(state, now));
-        append.drop_job = effects().any(|effect| matches!(effect, Effect::DropJob));
-        append.dead_letter = effects().find_map(|effect| projection::dead_letter(state, effect, now));
+        let wants_job = effects.iter().any(|effect| matches!(effect, Effect::EnqueueJob(_)));
+        append.enqueue = wants_job.then(|| projection::job(state, now));
+        append.drop_job = effects.contains(&Effect::DropJob);
+        append.dead_letter = effects.iter().find_map(|effect| projection::dead_letter(state, effect, now));
         let wanted = append.clone();
         if !self.store.append(append).await?.consequences_done {
             self.carry_out(wanted).await?;
@@ -136,20 +175,14 @@ impl Engine {
     }
 
     /// What one record had no room for follows at once.
-    async fn go_on(
-        &self,
-        execution: &ExecutionId,
-        answers: &[Result<Answer, EngineError>],
-    ) -> Result<(), EngineError> {
-        let has_more = |answer: &Answer| answer.effects.contains(&Effect::Advance);
-        if !answers.iter().flatten().any(has_more) {
+    async fn go_on(&self, execution: &ExecutionId, effects: &[Effect]) -> Result<(), EngineError> {
+        if !effects.contains(&Effect::Advance) {
             return Ok(());
         }
         loop {
-            let request =
-                Request::new(Issuer::Scheduler, self.clock.now(), pyoco_core::command::AdvanceExecution {});
+            let request = Request::new(Issuer::Scheduler, self.clock.now(), AdvanceExecution {});
             match Box::pin(self.command(execution, &request)).await {
-                Ok(answer) if has_more(&answer) => {}
+                Ok(answer) if answer.effects.contains(&Effect::Advance) => {}
                 // Somebody ended it meanwhile, or did the rest.
                 Ok(_) | Err(EngineError::Rejected(_)) => return Ok(()),
                 Err(error) => return Err(error),

@@ -20,7 +20,7 @@ use pyoco_core::time::Millis;
 use pyoco_ports::Store;
 
 pub use audit::{Audit, Finding};
-pub use command::EngineError;
+pub use command::{Decided, EngineError};
 pub use environment::{Clock, Ids};
 pub use projection::job_body;
 pub use submit::{Submission, Submitted};
