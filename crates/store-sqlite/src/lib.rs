@@ -1,1 +1,29 @@
 //! The embedded store: one folder, one writer, real tables.
+//!
+//! - `open` decides which file may be opened, and makes a new one; `connection` sets a connection up; `schema` has the tables
+//! - `store` is the handle; `writer` commits what `command`s write, many at a time; `readers` read beside it
+//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`: one role of `pyoco-ports` each, with its statements
+//! - `error` is the one mapping of SQLite's errors
+//!
+//! All SQL of the product is in this crate, with bound parameters only. Time is an input.
+
+mod blobs;
+mod command;
+mod connection;
+mod dead_letters;
+mod error;
+mod index;
+mod list;
+mod log;
+mod open;
+mod queue;
+mod readers;
+mod schema;
+mod store;
+#[cfg(test)]
+mod tests;
+mod workers;
+mod writer;
+
+pub use open::{Check, OpenError, Options};
+pub use store::SqliteStore;

@@ -1,0 +1,108 @@
+//! A command for the writer: what to write, how safe it must be, and whom to answer.
+
+use std::sync::Arc;
+
+use pyoco_core::ids::Tag;
+use pyoco_ports::{Durability, ErrorKind, StoreError};
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::error;
+
+/// Something to write, of whatever type its answer is.
+pub(crate) trait Command: Send {
+    /// How safe it must be before it is answered.
+    fn durability(&self) -> Durability;
+    /// Writes, inside a savepoint.
+    fn run(&mut self, connection: &Connection) -> Ran;
+    /// Answers, after the transaction has ended. Gives the tag that has got work.
+    fn answer(self: Box<Self>, lost: Option<&Lost>) -> Option<Tag>;
+}
+
+/// How a command went.
+pub(crate) enum Ran {
+    /// Well.
+    Keep,
+    /// It failed and what it wrote must go; the others of its transaction are not concerned.
+    Undo,
+    /// It failed and took the whole transaction with it.
+    Lose(rusqlite::Error),
+}
+
+/// Why a whole transaction was not done.
+#[derive(Clone)]
+pub(crate) struct Lost {
+    kind: ErrorKind,
+    why: Arc<str>,
+}
+
+impl Lost {
+    pub(crate) fn new(kind: ErrorKind, error: &rusqlite::Error) -> Self {
+        Self { kind, why: Arc::from(error.to_string()) }
+    }
+
+    /// Also everything that comes later.
+    pub(crate) fn stopped(error: &rusqlite::Error) -> Self {
+        let why =
+            format!("nothing is written any more since this failed: {error}; restart to open the file again");
+        Self { kind: ErrorKind::Unavailable, why: Arc::from(why) }
+    }
+
+    pub(crate) fn into_error(self, operation: &'static str) -> StoreError {
+        StoreError::new(self.kind, operation, &*self.why)
+    }
+}
+
+/// What is common to all commands.
+pub(crate) struct Terms {
+    /// What is being done, for messages.
+    pub(crate) operation: &'static str,
+    /// How safe it must be before the answer.
+    pub(crate) durability: Durability,
+    /// Whom to wake once it is done.
+    pub(crate) wakes: Option<Tag>,
+}
+
+/// A command whose answer is a `T`.
+pub(crate) struct Task<T, F> {
+    pub(crate) terms: Terms,
+    pub(crate) work: Option<F>,
+    pub(crate) result: Option<Result<T, StoreError>>,
+    pub(crate) reply: oneshot::Sender<Result<T, StoreError>>,
+    /// Its place in the bounded inbox, free again when the command is gone.
+    pub(crate) _place: OwnedSemaphorePermit,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> rusqlite::Result<T> + Send> Command for Task<T, F> {
+    fn durability(&self) -> Durability {
+        self.terms.durability
+    }
+
+    fn run(&mut self, connection: &Connection) -> Ran {
+        let Some(work) = self.work.take() else { return Ran::Keep };
+        match work(connection) {
+            Ok(value) => {
+                self.result = Some(Ok(value));
+                Ran::Keep
+            }
+            // SQLite ends the transaction by itself after some errors, and after others nothing may be written any more.
+            Err(error) if connection.is_autocommit() || error::is_fatal(&error) => Ran::Lose(error),
+            Err(error) => {
+                self.result = Some(Err(error::store(self.terms.operation, error)));
+                Ran::Undo
+            }
+        }
+    }
+
+    fn answer(self: Box<Self>, lost: Option<&Lost>) -> Option<Tag> {
+        let operation = self.terms.operation;
+        let result = match lost {
+            Some(lost) => Err(lost.clone().into_error(operation)),
+            None => self.result.unwrap_or_else(|| Err(StoreError::plain(ErrorKind::Internal, operation))),
+        };
+        let woken = if result.is_ok() { self.terms.wakes } else { None };
+        // The caller may have gone away; the command was carried out all the same.
+        let _ = self.reply.send(result);
+        woken
+    }
+}

@@ -1,0 +1,114 @@
+//! The only place where a `Connection` is made: what holds for the writer and what for readers.
+//! Which file may be opened at all is decided in `open`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::schema;
+
+/// How long SQLite waits for somebody else's lock, e.g. of a user with `sqlite3`.
+const BUSY: Duration = Duration::from_secs(5);
+/// A write-ahead log that grew beyond this (because a reader held it) is cut when it starts anew.
+const JOURNAL_SIZE_LIMIT: i64 = 64 * 1024 * 1024;
+/// Every statement of this crate, the variants of the list included, fits.
+const CACHED_STATEMENTS: usize = 96;
+
+/// Opens the file for writing. Never makes one.
+pub(crate) fn writer(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Elsewhere than on macOS these do nothing; there a plain fsync does not reach the disk.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
+    Ok(connection)
+}
+
+/// Opens the file for reading. It must have been opened by the writer, who has recovered it.
+pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Turns an empty file into a store, everything of it in the file itself and nothing in a write-ahead log beside it.
+pub(crate) fn create(path: &Path) -> rusqlite::Result<()> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Takes effect only before the first table.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+    schema::migrate(&connection)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// The schema that the file has.
+pub(crate) fn user_version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Whether SQLite will wait for others (the rule) or not at all.
+pub(crate) fn patient(connection: &Connection, patient: bool) -> rusqlite::Result<()> {
+    connection.busy_timeout(if patient { BUSY } else { Duration::ZERO })
+}
+
+fn open(path: &Path, mode: OpenFlags) -> rusqlite::Result<Connection> {
+    // A connection is used by one thread at a time, so SQLite need not lock it.
+    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    patient(&connection, true)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Checkpoints are the writer's: see `writer`.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(connection: &Connection, pragma: &str) -> String {
+        let number = connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+        number
+            .map(|number| number.to_string())
+            .unwrap_or_else(|_| connection.pragma_query_value(None, pragma, |row| row.get(0)).unwrap())
+    }
+
+    #[test]
+    fn the_settings_of_writer_and_reader_are_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        std::fs::write(&path, b"").unwrap();
+        create(&path).unwrap();
+        let (writer, reader) = (writer(&path).unwrap(), reader(&path).unwrap());
+        let wanted = [
+            ("journal_mode", "wal"),
+            ("synchronous", "2"),
+            ("foreign_keys", "1"),
+            ("busy_timeout", "5000"),
+            ("trusted_schema", "0"),
+            ("cell_size_check", "1"),
+            ("mmap_size", "0"),
+            ("wal_autocheckpoint", "0"),
+            ("journal_size_limit", "67108864"),
+            ("temp_store", "2"),
+            ("auto_vacuum", "2"),
+            ("application_id", "1350127459"),
+            ("user_version", "1"),
+        ];
+        for (pragma, value) in wanted {
+            assert_eq!(text(&writer, pragma), value, "{pragma}");
+        }
+        for (pragma, value) in [("query_only", "1"), ("wal_autocheckpoint", "0"), ("trusted_schema", "0")] {
+            assert_eq!(text(&reader, pragma), value, "{pragma}");
+        }
+        assert!(reader.execute_batch("DELETE FROM runs").is_err());
+    }
+}

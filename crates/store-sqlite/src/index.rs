@@ -1,0 +1,179 @@
+//! The index of runs: one row for each execution, with a column for everything that it is looked up by.
+//! The list and its statement are in `list`.
+
+use async_trait::async_trait;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_core::view::{RunStatus, RunSummary};
+use pyoco_ports::{Durability, ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+
+use crate::command::Terms;
+use crate::{SqliteStore, error, list};
+
+/// The columns that make a row, in the order in which `decode` reads them.
+macro_rules! columns {
+    () => {
+        "execution, version, created_at, updated_at, workflow_sha256, hidden, next_timer, wants_job, summary"
+    };
+}
+pub(crate) use columns;
+
+#[async_trait]
+impl RunIndex for SqliteStore {
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
+        let row = Stored::of(&row)?;
+        // Derived from the log, so it can be made again.
+        let terms = Terms { operation: "put a row", durability: Durability::Process, wakes: None };
+        self.write(terms, move |connection| row.put(connection)).await
+    }
+
+    async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
+        let execution = execution.clone();
+        self.read("get a row", move |connection| {
+            connection
+                .prepare_cached(concat!("SELECT ", columns!(), " FROM runs WHERE execution = ?1"))?
+                .query_row([execution.as_str()], decode)
+                .optional()
+        })
+        .await
+    }
+
+    async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
+        let filter = filter.clone();
+        self.read("list", move |connection| list::page(connection, &filter, limit)).await
+    }
+
+    async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        let tenant = tenant.cloned();
+        self.read("count", move |connection| {
+            let sql = match tenant {
+                Some(_) => "SELECT status, runs FROM run_counts WHERE tenant = ?1 AND runs > 0",
+                None => {
+                    "SELECT status, sum(runs) FROM run_counts WHERE ?1 IS NULL AND runs > 0 GROUP BY status"
+                }
+            };
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([tenant.as_ref().map(TenantId::as_str)], |row| {
+                let status: String = row.get(0)?;
+                Ok((
+                    serde_json::from_value(status.into()).map_err(|why| error::unreadable(0, why))?,
+                    row.get(1)?,
+                ))
+            })?;
+            let mut counts = rows.collect::<rusqlite::Result<Vec<(RunStatus, u64)>>>()?;
+            counts.sort_unstable();
+            Ok(counts)
+        })
+        .await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read("due", move |connection| {
+            let mut statement = connection.prepare_cached(DUE)?;
+            statement.query_map((now.as_micros(), limit), execution)?.collect()
+        })
+        .await
+    }
+
+    async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        let tag = tag.clone();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read("runnable", move |connection| {
+            let mut statement = connection.prepare_cached(RUNNABLE)?;
+            statement.query_map((tag.as_str(), limit), execution)?.collect()
+        })
+        .await
+    }
+}
+
+const DUE: &str = "SELECT execution FROM runs WHERE next_timer IS NOT NULL AND next_timer <= ?1 \
+                   ORDER BY next_timer, execution LIMIT ?2";
+
+const RUNNABLE: &str = "SELECT execution FROM runs WHERE wants_job = 1 AND tag = ?1 \
+                        ORDER BY updated_at, execution LIMIT ?2";
+
+/// A row ready to be stored.
+pub(crate) struct Stored {
+    row: IndexRow,
+    status: String,
+    summary: String,
+}
+
+impl Stored {
+    pub(crate) fn of(row: &IndexRow) -> Result<Self, StoreError> {
+        let summary = serde_json::to_string(&row.summary)
+            .map_err(|error| StoreError::new(ErrorKind::Internal, "put a row", error))?;
+        Ok(Self { row: row.clone(), status: row.summary.status.to_string(), summary })
+    }
+
+    /// Writes the row unless a newer one is there.
+    pub(crate) fn put(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO runs (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, \
+                       updated_at, next_timer, wants_job, hidden, summary) \
+                   VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, \
+                       :updated_at, :next_timer, :wants_job, :hidden, :summary) \
+                   ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
+                       status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
+                       workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
+                       updated_at = excluded.updated_at, next_timer = excluded.next_timer, \
+                       wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary \
+                   WHERE excluded.version >= runs.version";
+        let summary = &self.row.summary;
+        connection
+            .prepare_cached(sql)?
+            .execute(named_params! {
+                ":execution": self.row.execution.as_str(),
+                ":version": self.row.version.0,
+                ":tenant": summary.tenant_id.as_ref().map(TenantId::as_str),
+                ":status": self.status,
+                ":flow": summary.flow_name,
+                ":tag": summary.tag.as_ref().map(Tag::as_str),
+                ":workflow_sha256": self.row.workflow_sha256,
+                ":created_at": self.row.created_at.as_micros(),
+                ":updated_at": self.row.updated_at.as_micros(),
+                ":next_timer": self.row.next_timer.map(Timestamp::as_micros),
+                ":wants_job": self.row.wants_job,
+                ":hidden": self.row.hidden,
+                ":summary": self.summary,
+            })
+            .map(|_| ())
+    }
+}
+
+/// Reads a row of `columns!`.
+pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
+    let summary: String = row.get(8)?;
+    let summary: RunSummary = serde_json::from_str(&summary).map_err(|why| error::unreadable(8, why))?;
+    Ok(IndexRow {
+        execution: execution(row)?,
+        version: Version(row.get(1)?),
+        summary,
+        created_at: Timestamp::from_micros(row.get(2)?),
+        updated_at: Timestamp::from_micros(row.get(3)?),
+        workflow_sha256: row.get(4)?,
+        hidden: row.get(5)?,
+        next_timer: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros),
+        wants_job: row.get(7)?,
+    })
+}
+
+fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionId> {
+    let id: String = row.get(0)?;
+    ExecutionId::new(&id).map_err(|why| error::unreadable(0, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_sweeper_asks_uses_the_small_indexes() {
+        let connection = list::tests::empty();
+        for (sql, index) in [(DUE, "runs_with_timer"), (RUNNABLE, "runs_wanting_job")] {
+            let plan = list::tests::plan(&connection, sql);
+            assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+        }
+    }
+}

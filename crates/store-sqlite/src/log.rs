@@ -1,0 +1,94 @@
+//! The log: append with an expected version, with everything that follows from it in the same step; and reading.
+
+use async_trait::async_trait;
+use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_ports::{Append, AppendError, Appended, EventLog, StoreError, StoredRecord};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::command::Terms;
+use crate::{SqliteStore, dead_letters, error, index, queue};
+
+#[async_trait]
+impl EventLog for SqliteStore {
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        let terms = Terms {
+            operation: "append",
+            durability: append.durability,
+            wakes: append.enqueue.as_ref().map(|job| job.tag.clone()),
+        };
+        let expected = append.expected;
+        let row = append.row.as_ref().map(index::Stored::of).transpose()?;
+        match self.write(terms, move |connection| write(connection, &append, row.as_ref())).await? {
+            None => Ok(Appended { consequences_done: true }),
+            Some(actual) => Err(AppendError::Conflict { expected, actual }),
+        }
+    }
+
+    async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
+        let execution = execution.clone();
+        self.read("read", move |connection| records(connection, &execution, after)).await
+    }
+}
+
+/// Appends and carries out the consequences, or gives the version that the log has instead and writes nothing.
+fn write(
+    connection: &Connection,
+    append: &Append,
+    row: Option<&index::Stored>,
+) -> rusqlite::Result<Option<Version>> {
+    let actual = head(connection, &append.execution)?;
+    if actual != append.expected {
+        return Ok(Some(actual));
+    }
+    connection
+        .prepare_cached("INSERT INTO records (execution, version, bytes) VALUES (?1, ?2, ?3)")?
+        .execute((append.execution.as_str(), actual.next().0, &append.bytes))?;
+    if let Some(row) = row {
+        row.put(connection)?;
+    }
+    // First out, then in: a record that wants both wants one job afterwards.
+    if append.drop_job {
+        queue::drop_waiting(connection, &append.execution)?;
+    }
+    if let Some(job) = &append.enqueue {
+        queue::enqueue(connection, job)?;
+    }
+    if let Some(letter) = &append.dead_letter {
+        dead_letters::publish(connection, letter)?;
+    }
+    Ok(None)
+}
+
+/// The version of a log: one look at the end of its stretch of the primary key.
+fn head(connection: &Connection, execution: &ExecutionId) -> rusqlite::Result<Version> {
+    let sql = "SELECT version FROM records WHERE execution = ?1 ORDER BY version DESC LIMIT 1";
+    let found: Option<u64> =
+        connection.prepare_cached(sql)?.query_row([execution.as_str()], |row| row.get(0)).optional()?;
+    Ok(Version(found.unwrap_or(0)))
+}
+
+fn records(
+    connection: &Connection,
+    execution: &ExecutionId,
+    after: Version,
+) -> rusqlite::Result<Vec<StoredRecord>> {
+    let sql = "SELECT version, bytes FROM records WHERE execution = ?1 AND version > ?2 ORDER BY version";
+    let mut statement = connection.prepare_cached(sql)?;
+    // No log is that long, so beyond it there is nothing.
+    let after_number = i64::try_from(after.0).unwrap_or(i64::MAX);
+    let rows = statement.query_map((execution.as_str(), after_number), |row| {
+        Ok(StoredRecord { version: Version(row.get(0)?), bytes: row.get(1)? })
+    })?;
+    let mut next = after.next();
+    let mut records = Vec::new();
+    for record in rows {
+        let record = record?;
+        if record.version != next {
+            let why = format!("record {next} of execution {execution} is missing");
+            return Err(error::unreadable(0, why));
+        }
+        next = next.next();
+        records.push(record);
+    }
+    Ok(records)
+}

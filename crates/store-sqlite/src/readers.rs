@@ -1,0 +1,73 @@
+//! Readers: a few connections that only read, each used on a thread that may block.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyoco_ports::{ErrorKind, StoreError};
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::{connection, error};
+
+/// How many may read at the same time.
+const MOST: usize = 4;
+
+/// The pool.
+pub(crate) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    places: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()), places: Arc::new(Semaphore::new(MOST)) }
+    }
+
+    /// Reads. Every statement sees all that was committed before; a transaction never outlives the call.
+    pub(crate) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = place.map_err(|_| StoreError::plain(ErrorKind::Closed, operation))?;
+        let pool = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let connection = match pool.idle().pop() {
+                Some(connection) => connection,
+                None => connection::reader(&pool.path)?,
+            };
+            let result = work(&connection);
+            // One whose transaction stayed open would hold the write-ahead log; there is none, but a new one is cheap.
+            if connection.is_autocommit() {
+                pool.idle().push(connection);
+            }
+            result
+        });
+        let result = task.await.map_err(|error| StoreError::new(ErrorKind::Internal, operation, error))?;
+        result.map_err(|error| error::store(operation, error))
+    }
+
+    /// Waits for those who read, refuses others, and closes the connections.
+    pub(crate) async fn close(&self) {
+        let all = u32::try_from(MOST).unwrap_or(u32::MAX);
+        // An error means that it was closed before.
+        if let Ok(places) = self.places.acquire_many(all).await {
+            self.places.close();
+            drop(places);
+        }
+        self.idle().clear();
+    }
+
+    /// Closes the connections that nobody uses, without waiting.
+    pub(crate) fn close_idle(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        // A list of connections is whole even if somebody panicked beside it.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

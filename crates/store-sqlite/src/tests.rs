@@ -1,0 +1,195 @@
+//! The writer when something goes wrong, seen from inside: callers cannot make these happen.
+
+use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_ports::{Append, AppendError, Blobs as _, Durability, ErrorKind, EventLog, StoreError};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::command::Terms;
+use crate::{Options, SqliteStore};
+
+fn store() -> (TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path(), Options::default()).unwrap();
+    (folder, store)
+}
+
+fn terms(durability: Durability) -> Terms {
+    Terms { operation: "test", durability, wakes: None }
+}
+
+fn append(execution: &str, bytes: Vec<u8>) -> Append {
+    Append::new(ExecutionId::new(execution).unwrap(), Version(0), bytes)
+}
+
+/// Holds the writer until the others have sent their commands, so that they share one transaction.
+async fn together<T>(store: &SqliteStore, others: impl Future<Output = T>) -> T {
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (holding, held) = tokio::sync::oneshot::channel();
+    let hold = store.write(terms(Durability::Full), move |_| {
+        let _ = holding.send(());
+        let _ = wait.recv();
+        Ok(())
+    });
+    let rest = async {
+        held.await.unwrap();
+        // The others are polled first, and have sent their commands by then.
+        tokio::join!(biased; others, async { go.send(()).unwrap() }).0
+    };
+    let (hold, others) = tokio::join!(hold, rest);
+    hold.unwrap();
+    others
+}
+
+#[tokio::test]
+async fn a_command_that_fails_takes_only_its_own_work_back() {
+    let (_folder, store) = store();
+    let bad = store.write(terms(Durability::Full), |connection: &Connection| {
+        connection.execute("INSERT INTO blobs (digest, bytes) VALUES ('half', x'00')", ())?;
+        connection.execute("INSERT INTO blobs (digest, bytes) VALUES ('half', x'00')", ())
+    });
+    let (first, bad, last) = together(&store, async {
+        tokio::join!(biased; store.append(append("a", vec![1])), bad, store.append(append("b", vec![2])))
+    })
+    .await;
+    first.unwrap();
+    last.unwrap();
+    assert_eq!(bad.unwrap_err().kind, ErrorKind::Internal);
+    let left: i64 = store
+        .read("test", |connection| connection.query_row("SELECT count(*) FROM blobs", (), |row| row.get(0)))
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn a_full_store_says_so_and_goes_on_when_there_is_room() {
+    let (_folder, store) = store();
+    let limit = |pages: i64| {
+        store.write(terms(Durability::Full), move |connection| {
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+        })
+    };
+    limit(60).await.unwrap();
+    let full = store.append(append("a", vec![0; 1_000_000])).await.unwrap_err();
+    assert!(matches!(full, AppendError::Store(StoreError { kind: ErrorKind::Full, .. })), "{full}");
+    let full = store.put_blob(&vec![0; 1_000_000]).await.unwrap_err();
+    assert_eq!(full.kind, ErrorKind::Full);
+    store.append(append("b", vec![1])).await.unwrap();
+    limit(100_000).await.unwrap();
+    store.append(append("a", vec![0; 1_000_000])).await.unwrap();
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_transaction_of_progress_alone_does_not_wait_for_the_disk() {
+    let (_folder, store) = store();
+    let synchronous = |durability| {
+        store.write(terms(durability), |connection| {
+            connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))
+        })
+    };
+    assert_eq!(synchronous(Durability::Full).await.unwrap(), 2);
+    assert_eq!(synchronous(Durability::Process).await.unwrap(), 1);
+    assert_eq!(synchronous(Durability::Full).await.unwrap(), 2);
+    let (progress, promise) = together(&store, async {
+        tokio::join!(biased; synchronous(Durability::Process), synchronous(Durability::Full))
+    })
+    .await;
+    assert_eq!((progress.unwrap(), promise.unwrap()), (2, 2));
+}
+
+#[tokio::test]
+async fn after_an_error_of_the_disk_nothing_is_written_any_more() {
+    let (_folder, store) = store();
+    store.append(append("a", vec![1])).await.unwrap();
+    let broken = store.write(terms(Durability::Full), |_| -> rusqlite::Result<()> {
+        Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC),
+            None,
+        ))
+    });
+    let (before, broken, after) = together(&store, async {
+        tokio::join!(biased; store.append(append("b", vec![1])), broken, store.append(append("c", vec![1])))
+    })
+    .await;
+    assert!(before.is_err() && broken.is_err() && after.is_err());
+    let later = store.append(append("d", vec![1])).await.unwrap_err();
+    assert!(later.to_string().contains("restart"), "{later}");
+    for (execution, records) in [("a", 1), ("b", 0), ("c", 0), ("d", 0)] {
+        let id = ExecutionId::new(execution).unwrap();
+        assert_eq!(EventLog::read(&store, &id, Version(0)).await.unwrap().len(), records, "{execution}");
+    }
+    assert!(store.close().await.is_err());
+}
+
+#[tokio::test]
+async fn a_blob_that_was_changed_on_disk_is_not_given_out() {
+    let (_folder, store) = store();
+    let digest = store.put_blob(b"what was said").await.unwrap();
+    store
+        .write(terms(Durability::Full), |connection| connection.execute("UPDATE blobs SET bytes = x'00'", ()))
+        .await
+        .unwrap();
+    assert_eq!(store.get_blob(&digest).await.unwrap_err().kind, ErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn a_log_with_a_hole_is_not_given_out() {
+    let (_folder, store) = store();
+    let id = ExecutionId::new("e").unwrap();
+    for version in 0..3 {
+        store.append(Append::new(id.clone(), Version(version), vec![1])).await.unwrap();
+    }
+    store
+        .write(terms(Durability::Full), |connection| {
+            connection.execute("DELETE FROM records WHERE version = 2", ())
+        })
+        .await
+        .unwrap();
+    assert_eq!(EventLog::read(&store, &id, Version(0)).await.unwrap_err().kind, ErrorKind::Corrupt);
+    assert_eq!(EventLog::read(&store, &id, Version(2)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_write_ahead_log_is_moved_into_the_file_while_there_is_much_of_it() {
+    let (folder, store) = store();
+    for round in 0..60_u64 {
+        let mut big = append("e", vec![7; 500_000]);
+        big.expected = Version(round);
+        store.append(big).await.unwrap();
+    }
+    // 30 MB went through it; what was moved makes room for what comes.
+    let left = std::fs::metadata(folder.path().join("pyoco.db-wal")).unwrap().len();
+    assert!(left < 12_000_000, "{left}");
+}
+
+#[tokio::test]
+async fn a_pause_empties_the_write_ahead_log() {
+    let (folder, store) = store();
+    store.append(append("e", vec![7; 10_000])).await.unwrap();
+    let wal = folder.path().join("pyoco.db-wal");
+    let emptied = async {
+        while std::fs::metadata(&wal).unwrap().len() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), emptied).await.unwrap();
+    store.append(append("f", vec![7])).await.unwrap();
+}
+
+#[tokio::test]
+async fn somebody_who_reads_for_long_stops_nobody() {
+    let (folder, store) = store();
+    let reader = crate::connection::reader(&folder.path().join("pyoco.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM records").unwrap();
+    for round in 0..12_u64 {
+        let mut big = append("e", vec![7; 1_000_000]);
+        big.expected = Version(round);
+        store.append(big).await.unwrap();
+    }
+    let seen: i64 = reader.query_row("SELECT count(*) FROM records", (), |row| row.get(0)).unwrap();
+    assert_eq!(seen, 0);
+    drop(reader);
+    store.close().await.unwrap();
+}

@@ -1,0 +1,203 @@
+//! The writer: one thread with the only connection that writes. It gathers what is waiting into one transaction, answers
+//! after COMMIT has returned, and takes care of the write-ahead log. What a command writes is not its business.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use pyoco_core::ids::Tag;
+use pyoco_ports::{Durability, ErrorKind, StoreError};
+use rusqlite::Connection;
+use tokio::sync::broadcast;
+
+use crate::command::{Command, Lost, Ran};
+use crate::{connection, error};
+
+/// So many commands share one transaction at most.
+const MOST: usize = 256;
+/// Pages in the write-ahead log that are not yet in the file, before they are moved: 4 MiB.
+const CHECKPOINT_PAGES: i64 = 1024;
+/// Nothing was written for so long: time to empty the write-ahead log.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// What those who wait for work are told.
+#[derive(Debug, Clone)]
+pub(crate) enum Wake {
+    /// There may be something for this tag.
+    Tag(Tag),
+    /// The store is closing.
+    Everybody,
+}
+
+/// The state of the writer's thread.
+pub(crate) struct Writer {
+    connection: Connection,
+    inbox: Receiver<Box<dyn Command>>,
+    wake: broadcast::Sender<Wake>,
+    /// What `PRAGMA synchronous` is set to.
+    synchronous: Durability,
+    /// Something may be in the write-ahead log.
+    dirty: bool,
+    /// Why nothing is written any more.
+    stopped: Option<Lost>,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: Connection,
+        inbox: Receiver<Box<dyn Command>>,
+        wake: broadcast::Sender<Wake>,
+    ) -> Self {
+        // The file may have been left with a write-ahead log, so the first pause looks after it.
+        Self { connection, inbox, wake, synchronous: Durability::Full, dirty: true, stopped: None }
+    }
+
+    /// Works until every sender is gone and the inbox is empty, then leaves the file without a write-ahead log.
+    pub(crate) fn run(mut self) -> Result<(), StoreError> {
+        while let Some(first) = self.next() {
+            let mut batch = vec![first];
+            batch.extend(self.inbox.try_iter().take(MOST - 1));
+            let lost = match &self.stopped {
+                Some(why) => Err(why.clone()),
+                None => self.commit(&mut batch),
+            };
+            for command in batch {
+                if let Some(tag) = command.answer(lost.as_ref().err()) {
+                    // Nobody may be waiting.
+                    let _ = self.wake.send(Wake::Tag(tag));
+                }
+            }
+            self.checkpoint_if_large();
+        }
+        match self.stopped {
+            Some(why) => Err(why.into_error("close")),
+            None => truncate(&self.connection).map_err(|error| error::store("close", error)),
+        }
+    }
+
+    fn next(&mut self) -> Option<Box<dyn Command>> {
+        if !self.dirty || self.stopped.is_some() {
+            return self.inbox.recv().ok();
+        }
+        match self.inbox.recv_timeout(IDLE) {
+            Ok(command) => Some(command),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                // A reader in the way is no harm: close, or the next pause, does it. So nobody waits for one here.
+                let _ = connection::patient(&self.connection, false);
+                let _ = truncate(&self.connection);
+                let _ = connection::patient(&self.connection, true);
+                self.dirty = false;
+                self.inbox.recv().ok()
+            }
+        }
+    }
+
+    /// Runs a batch in one transaction. An error means that none of it was done, or that nobody knows.
+    fn commit(&mut self, batch: &mut [Box<dyn Command>]) -> Result<(), Lost> {
+        self.dirty = true;
+        let wanted = if batch.iter().all(|command| command.durability() == Durability::Process) {
+            Durability::Process
+        } else {
+            Durability::Full
+        };
+        self.synchronise(wanted).map_err(|error| self.stop(&error, ErrorKind::Unavailable))?;
+        self.statement("BEGIN IMMEDIATE").map_err(|error| self.lose(&error))?;
+        for command in batch {
+            if let Err(error) = self.step(command.as_mut()) {
+                let _ = self.statement("ROLLBACK");
+                return Err(self.lose(&error));
+            }
+        }
+        self.statement("COMMIT").map_err(|error| {
+            let _ = self.statement("ROLLBACK");
+            match error::kind(&error) {
+                // Nothing reached the file; the next one may find room again.
+                ErrorKind::Full => Lost::new(ErrorKind::Full, &error),
+                // The pages may be in the write-ahead log and come back when the file is opened again.
+                ErrorKind::Unavailable
+                | ErrorKind::Timeout
+                | ErrorKind::Closed
+                | ErrorKind::Corrupt
+                | ErrorKind::TooLarge
+                | ErrorKind::Internal => self.stop(&error, ErrorKind::Timeout),
+            }
+        })
+    }
+
+    /// Runs one command in a savepoint of its own. An error means that the whole transaction is lost.
+    fn step(&self, command: &mut dyn Command) -> rusqlite::Result<()> {
+        self.statement("SAVEPOINT command")?;
+        match command.run(&self.connection) {
+            Ran::Keep => self.statement("RELEASE command"),
+            Ran::Undo => {
+                self.statement("ROLLBACK TO command").and_then(|()| self.statement("RELEASE command"))
+            }
+            Ran::Lose(error) => Err(error),
+        }
+    }
+
+    /// The transaction failed before COMMIT, so it was not done.
+    fn lose(&mut self, error: &rusqlite::Error) -> Lost {
+        if error::is_fatal(error) {
+            return self.stop(error, ErrorKind::Unavailable);
+        }
+        Lost::new(error::kind(error), error)
+    }
+
+    /// After an error of the disk nobody knows what it holds: nothing is written until the file was opened again.
+    fn stop(&mut self, error: &rusqlite::Error, kind: ErrorKind) -> Lost {
+        self.stopped = Some(Lost::stopped(error));
+        Lost::new(kind, error)
+    }
+
+    fn synchronise(&mut self, wanted: Durability) -> rusqlite::Result<()> {
+        if self.synchronous != wanted {
+            let value = match wanted {
+                Durability::Full => "FULL",
+                Durability::Process => "NORMAL",
+            };
+            self.connection.pragma_update(None, "synchronous", value)?;
+            self.synchronous = wanted;
+        }
+        Ok(())
+    }
+
+    fn statement(&self, sql: &'static str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute(()).map(|_| ())
+    }
+
+    /// Moves pages from the write-ahead log into the file, as far as no reader needs them, waiting for nobody.
+    fn checkpoint_if_large(&mut self) {
+        if self.stopped.is_some() {
+            return;
+        }
+        let moved = checkpoint(&self.connection, "PRAGMA wal_checkpoint(NOOP)").and_then(|state| {
+            if state.log - state.moved < CHECKPOINT_PAGES {
+                return Ok(state);
+            }
+            checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        });
+        if let Err(error) = moved
+            && error::is_fatal(&error)
+        {
+            self.stopped = Some(Lost::stopped(&error));
+        }
+    }
+}
+
+/// What a checkpoint says: pages in the write-ahead log, and how many of them are in the file.
+struct Checkpoint {
+    log: i64,
+    moved: i64,
+}
+
+fn checkpoint(connection: &Connection, sql: &'static str) -> rusqlite::Result<Checkpoint> {
+    connection
+        .prepare_cached(sql)?
+        .query_row((), |row| Ok(Checkpoint { log: row.get("log")?, moved: row.get("checkpointed")? }))
+}
+
+/// Moves everything into the file and empties the write-ahead log. Somebody else's reader may prevent it; that is no error.
+fn truncate(connection: &Connection) -> rusqlite::Result<()> {
+    checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(|_| ())
+}

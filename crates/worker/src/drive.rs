@@ -1,0 +1,329 @@
+//! Driving one claimed execution: answer what loops ask, start what is ready, record how it ends, one record a step.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pyoco_core::command::{
+    ChooseNode, Command, ConfirmNodeStopped, FailNode, Issuer, ReleaseExecution, Request, StartNode,
+    SucceedNode,
+};
+use pyoco_core::decide::Batch;
+use pyoco_core::event::ErrorInfo;
+use pyoco_core::ids::{Attempt, Epoch, ExecutionId, NodeId};
+use pyoco_core::outcome::{Effect, Reason};
+use pyoco_core::state::{NodeNumber, Phase, State};
+use pyoco_core::time::Timestamp;
+use pyoco_engine::{Decided, EngineError, Watcher};
+use pyoco_ports::Durability;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::runtime::{Call, End, Stop};
+use crate::worker::Shared;
+
+/// How the driving of an execution ended for this worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// The end is in the log.
+    Ended,
+    /// Everything open waits for somebody else; the claim is let go.
+    Parked,
+    /// Another worker holds it now.
+    Fenced,
+    /// The worker stops; the claim is let go and the execution goes to another.
+    Drained,
+}
+
+/// One execution in this worker's hands.
+pub(crate) struct Drive<'a> {
+    shared: &'a Shared,
+    execution: ExecutionId,
+    issuer: Issuer,
+    epoch: Epoch,
+    watcher: Watcher,
+    attempts: JoinSet<(NodeId, End)>,
+    stops: HashMap<NodeId, watch::Sender<bool>>,
+    /// Whose attempt a spawned task is, for the one that does not say so itself because it panicked.
+    owners: HashMap<tokio::task::Id, NodeId>,
+    /// Ends that are not in the log yet.
+    ended: Vec<(NodeId, End)>,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) fn new(shared: &'a Shared, execution: &ExecutionId, epoch: Epoch) -> Self {
+        Self {
+            shared,
+            execution: execution.clone(),
+            issuer: Issuer::Worker { id: shared.options.worker.clone(), epoch },
+            epoch,
+            watcher: shared.engine.watch(execution),
+            attempts: JoinSet::new(),
+            stops: HashMap::new(),
+            owners: HashMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Drives to an end. Dropping the future ends every attempt.
+    pub(crate) async fn run(mut self) -> Result<Driven, EngineError> {
+        loop {
+            let draining = *self.shared.drain.borrow();
+            let glance = self.step(draining).await?;
+            if !glance.is_ours {
+                return Ok(Driven::Fenced);
+            }
+            for node in &glance.unwanted {
+                if let Some(stop) = self.stops.get(node) {
+                    stop.send_replace(true);
+                }
+            }
+            match glance.phase {
+                Phase::Completed | Phase::Failed | Phase::Canceled => return Ok(Driven::Ended),
+                Phase::Canceling | Phase::Failing if self.attempts.is_empty() => {
+                    self.release(false).await?;
+                    return Ok(Driven::Ended);
+                }
+                Phase::Canceling | Phase::Failing => self.stop_all().await,
+                Phase::Started if self.attempts.is_empty() && draining => {
+                    self.release(false).await?;
+                    return Ok(Driven::Drained);
+                }
+                Phase::Started if self.attempts.is_empty() && self.may_park(&glance) => {
+                    match self.release(true).await {
+                        Ok(()) => return Ok(Driven::Parked),
+                        // Something became ready in the same moment.
+                        Err(EngineError::Rejected(_)) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Phase::Started => self.wait(&glance).await,
+                Phase::Absent | Phase::Created => return Ok(Driven::Fenced),
+            }
+        }
+    }
+
+    /// One record: what ended, what was asked, what starts next. The tasks are handed out after it is appended.
+    async fn step(&mut self, draining: bool) -> Result<Glance, EngineError> {
+        let ended = std::mem::take(&mut self.ended);
+        let free = self.shared.options.task_slots.saturating_sub(self.attempts.len());
+        let (shared, issuer, epoch) = (self.shared, &self.issuer, self.epoch);
+        let now = shared.now();
+        let durability = if ended.iter().all(|(_, end)| matches!(end, End::Succeeded { .. })) {
+            Durability::Process
+        } else {
+            Durability::Full
+        };
+        let decided = shared
+            .engine
+            .transact(&self.execution, durability, |batch| {
+                let mut turn = Turn { batch, issuer, now, effects: Vec::new() };
+                for (node, end) in &ended {
+                    turn.record(node, end);
+                }
+                turn.answer(&shared.env);
+                let started = if draining { Vec::new() } else { turn.start(free) };
+                let state = turn.batch.state();
+                let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
+                Decided { value: (Glance::of(state, epoch), calls), effects: turn.effects }
+            })
+            .await?;
+        let (glance, calls) = decided;
+        for call in calls {
+            self.hand_out(call);
+        }
+        Ok(glance)
+    }
+
+    fn hand_out(&mut self, call: Call) {
+        let (sender, receiver) = watch::channel(false);
+        let (runtime, node) = (self.shared.runtime.clone(), call.node.clone());
+        self.stops.insert(node.clone(), sender);
+        let timeout = call.task.policy.timeout.map(|limit| Duration::from_millis(limit.0));
+        let timed_out = call.task.timed_out();
+        let owner = node.clone();
+        let spawned = self.attempts.spawn(async move {
+            let attempt = runtime.run(call, Stop(receiver));
+            let end =
+                match timeout {
+                    None => attempt.await,
+                    // A deadline ends the attempt at once: its future is dropped.
+                    Some(limit) => tokio::time::timeout(limit, attempt)
+                        .await
+                        .unwrap_or_else(|_| End::Failed { error: timed_out, inputs: None, changes: None }),
+                };
+            (node, end)
+        });
+        self.owners.insert(spawned.id(), owner);
+    }
+
+    /// Waits for an attempt to end, for somebody else's change, for a retry, or for the worker to stop.
+    async fn wait(&mut self, glance: &Glance) {
+        let retry = self.until_retry(glance).unwrap_or(Duration::from_secs(3600));
+        let mut drain = self.shared.drain.clone();
+        tokio::select! {
+            Some(joined) = self.attempts.join_next_with_id() => self.note(joined),
+            _ = self.watcher.changed() => {}
+            _ = drain.changed() => {}
+            () = tokio::time::sleep(retry) => {}
+        }
+        // Ends that came together share a record.
+        while let Some(joined) = self.attempts.try_join_next_with_id() {
+            self.note(joined);
+        }
+    }
+
+    fn note(&mut self, joined: Result<(tokio::task::Id, (NodeId, End)), tokio::task::JoinError>) {
+        let (node, end) = match joined {
+            Ok((id, ended)) => {
+                self.owners.remove(&id);
+                ended
+            }
+            // A panic fails its task, never the worker.
+            Err(error) => {
+                let Some(node) = self.owners.remove(&error.id()) else { return };
+                let error = ErrorInfo::new("RUNTIME_PANIC", "the task's runtime panicked");
+                (node, End::Failed { error, inputs: None, changes: None })
+            }
+        };
+        self.stops.remove(&node);
+        self.ended.push((node, end));
+    }
+
+    /// The execution is on its way out: everything is told to stop, and after the grace period no longer waited for.
+    async fn stop_all(&mut self) {
+        for stop in self.stops.values() {
+            stop.send_replace(true);
+        }
+        let grace = Duration::from_millis(self.shared.options.cancel_grace.0);
+        match tokio::time::timeout(grace, self.attempts.join_next_with_id()).await {
+            Ok(Some(joined)) => self.note(joined),
+            Ok(None) => {}
+            Err(_) => {
+                self.attempts.shutdown().await;
+                self.owners.clear();
+                self.ended.extend(self.stops.drain().map(|(node, _)| (node, End::Stopped)));
+            }
+        }
+    }
+
+    /// Nothing runs, and nothing will before long.
+    fn may_park(&self, glance: &Glance) -> bool {
+        let soon = self.shared.now().after(self.shared.options.park_after);
+        !glance.has_work && glance.next_retry.is_none_or(|at| at > soon)
+    }
+
+    fn until_retry(&self, glance: &Glance) -> Option<Duration> {
+        let micros = glance.next_retry?.as_micros().saturating_sub(self.shared.now().as_micros()).max(0);
+        Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+    }
+
+    async fn release(&self, parked: bool) -> Result<(), EngineError> {
+        let request = Request::new(self.issuer.clone(), self.shared.now(), ReleaseExecution { parked });
+        self.shared.engine.command(&self.execution, &request).await.map(|_| ())
+    }
+}
+
+/// What the loop needs to know of a state, without a copy of it.
+struct Glance {
+    phase: Phase,
+    is_ours: bool,
+    has_work: bool,
+    next_retry: Option<Timestamp>,
+    /// Nodes in our hands that somebody wants to stop.
+    unwanted: Vec<NodeId>,
+}
+
+impl Glance {
+    fn of(state: &State, epoch: Epoch) -> Self {
+        let in_hand = state.open.in_workers.iter().filter_map(|number| state.node(*number));
+        Self {
+            phase: state.phase,
+            is_ours: state.epoch == epoch && (state.claim.is_some() || state.phase.is_terminal()),
+            has_work: state.wants_worker(),
+            next_retry: state.open.resting.first().map(|(at, _)| *at),
+            unwanted: in_hand.filter(|(_, node)| node.cancel_requested).map(|(id, _)| id.clone()).collect(),
+        }
+    }
+}
+
+/// What is decided in one record.
+struct Turn<'a, 'b> {
+    batch: &'a mut Batch<'b>,
+    issuer: &'a Issuer,
+    now: Timestamp,
+    effects: Vec<Effect>,
+}
+
+impl Turn<'_, '_> {
+    /// A refusal means that the log knows better: another holds the claim, or the node is settled.
+    fn ask(&mut self, command: impl Into<Command>) -> bool {
+        let request = Request::new(self.issuer.clone(), self.now, command);
+        match self.batch.decide(&request) {
+            Ok(answer) => {
+                self.effects.extend(answer.effects);
+                true
+            }
+            Err(rejection) => {
+                debug_assert!(rejection.reason != Reason::OnlyAWorker, "a worker says this");
+                false
+            }
+        }
+    }
+
+    fn record(&mut self, node: &NodeId, end: &End) {
+        let (node_id, attempt): (NodeId, Option<Attempt>) = (node.clone(), None);
+        match end.clone() {
+            End::Succeeded { output, output_ref, inputs, changes } => {
+                self.ask(SucceedNode { node_id, attempt, output, output_ref, inputs, changes });
+            }
+            End::Failed { error, inputs, changes } => {
+                self.ask(FailNode { node_id, attempt, error: Some(error), inputs, changes });
+            }
+            End::Stopped => {
+                self.ask(ConfirmNodeStopped { node_id });
+            }
+        }
+    }
+
+    /// Answers loops and switches until none asks: an answer may lead to the next question.
+    fn answer(&mut self, env: &HashMap<String, String>) {
+        while let Some(number) = self.batch.state().open.asking.first().copied() {
+            let state = self.batch.state();
+            let Some(question) = state.question(number) else { return };
+            let (node_id, choice) = (question.node.clone(), question.answer(&state.scope_at(number, env)));
+            if !self.ask(ChooseNode { node_id, choice }) {
+                return;
+            }
+        }
+    }
+
+    /// Starts what is ready, as far as there are slots; what was started is handed out after the append.
+    fn start(&mut self, free: usize) -> Vec<NodeNumber> {
+        let state = self.batch.state();
+        let rested =
+            state.open.resting.iter().take_while(|(at, _)| *at <= self.now).map(|(_, number)| *number);
+        let ready: Vec<NodeNumber> =
+            state.open.for_workers.iter().copied().chain(rested).take(free).collect();
+        let mut started = Vec::new();
+        for number in ready {
+            let Some(node_id) = self.batch.state().node(number).map(|(id, _)| id.clone()) else { continue };
+            if self.ask(StartNode { node_id, attempt: None, worker_id: None }) {
+                started.push(number);
+            }
+        }
+        started
+    }
+}
+
+/// Everything an attempt may see.
+fn call(state: &State, number: NodeNumber) -> Option<Call> {
+    let (id, node) = state.node(number)?;
+    Some(Call {
+        execution: state.id.clone(),
+        node: id.clone(),
+        attempt: node.attempt,
+        task: state.task_of(node)?.clone(),
+        context: state.context.clone(),
+        loops: state.loops_around(number),
+    })
+}

@@ -1,0 +1,117 @@
+//! What a worker needs to run tasks: where plans come from, and how one attempt is run and stopped.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pyoco_core::event::{BlobRef, Changes, ErrorInfo};
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId};
+use pyoco_core::json::{Json, Object};
+use pyoco_core::plan::{Plan, TaskSpec};
+use pyoco_core::state::{Context, LoopFrame};
+use tokio::sync::watch;
+
+use crate::JobMessage;
+
+/// Where the plan of a flow comes from.
+#[async_trait]
+pub trait Flows: Send + Sync {
+    /// The plan for a job. Asked once for an execution: the first claim fixes it.
+    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError>;
+}
+
+/// Why a flow cannot be run at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// This worker knows no such flow.
+    #[error("flow_not_found: '{0}'")]
+    NotFound(String),
+    /// It knows it, and it does not load.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// How tasks are run.
+#[async_trait]
+pub trait Runtime: Send + Sync {
+    /// Runs one attempt to its end. After `stop` says so it should end soon; whoever calls gives up on it after the grace
+    /// period by dropping the future, and then nothing of the attempt may be left running.
+    async fn run(&self, call: Call, stop: Stop) -> End;
+}
+
+/// One attempt of a task, with everything it may see. A copy: what it changes comes back in its end.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Whose.
+    pub execution: ExecutionId,
+    /// Which node.
+    pub node: NodeId,
+    /// Which try.
+    pub attempt: Attempt,
+    /// What to run.
+    pub task: TaskSpec,
+    /// What tasks share.
+    pub context: Context,
+    /// The loops around it, outermost first.
+    pub loops: Vec<LoopFrame>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// With a result.
+    Succeeded {
+        /// The value, or what is shown of it.
+        output: Option<Arc<Json>>,
+        /// The value where it stands outside the log.
+        output_ref: Option<BlobRef>,
+        /// The arguments of the call.
+        inputs: Option<Arc<Object>>,
+        /// What it changed in the context.
+        changes: Option<Box<Changes>>,
+    },
+    /// With an error.
+    Failed {
+        /// What failed.
+        error: ErrorInfo,
+        /// The arguments of the call.
+        inputs: Option<Arc<Object>>,
+        /// What it changed in the context.
+        changes: Option<Box<Changes>>,
+    },
+    /// Because it was told to stop.
+    Stopped,
+}
+
+impl End {
+    /// A result and nothing else.
+    pub fn value(output: serde_json::Value) -> Self {
+        Self::Succeeded {
+            output: Some(Arc::new(Json(output))),
+            output_ref: None,
+            inputs: None,
+            changes: None,
+        }
+    }
+
+    /// An error and nothing else.
+    pub fn error(message: &str) -> Self {
+        Self::Failed { error: ErrorInfo::new("TASK_ERROR", message), inputs: None, changes: None }
+    }
+}
+
+/// Tells an attempt to stop.
+#[derive(Debug, Clone)]
+pub struct Stop(pub(crate) watch::Receiver<bool>);
+
+impl Stop {
+    /// Whether it should stop now.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns when it should stop.
+    pub async fn requested(&mut self) {
+        // When the worker lets go of the attempt it is to stop as well.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
