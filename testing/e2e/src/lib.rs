@@ -1,0 +1,1 @@
+//! Tests of the parts together; the tests are in `tests/`.
