@@ -101,11 +101,13 @@ impl Shared {
             }
             Err(error) => return Err(error),
         };
-        let driven = self.drive_with_lease(delivery, &message.run_id, epoch).await?;
-        Ok(match driven {
+        Ok(match self.drive_with_lease(delivery, &message.run_id, epoch).await {
             // A drained execution has a job of its own in the queue again.
-            Driven::Ended | Driven::Parked | Driven::Drained => Answer::Ack,
-            Driven::Fenced => Answer::Silence,
+            Ok(Driven::Ended | Driven::Parked | Driven::Drained) => Answer::Ack,
+            Ok(Driven::Fenced) => Answer::Silence,
+            // Whether the claim is still ours is not known any more, so the message may be another's: let the lease run
+            // out instead of sending it back.
+            Err(_) => Answer::Silence,
         })
     }
 

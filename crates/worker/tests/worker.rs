@@ -20,7 +20,7 @@ use pyoco_core::plan::{BlockBuilder, Kind, Plan, Policy, TaskIndex, TaskSpec};
 use pyoco_core::state::{Phase, Root, State};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_engine::{Clock, Engine, Ids, Settings, Submission};
-use pyoco_ports::{DeadLetters, Job, WorkQueue};
+use pyoco_ports::{Append, DeadLetters, EventLog, Job, WorkQueue};
 use pyoco_store_memory::MemoryStore;
 use pyoco_testkit::*;
 use pyoco_worker::*;
@@ -67,6 +67,8 @@ impl Flows for OneFlow {
 struct Functions {
     calls: Mutex<Vec<String>>,
     called: tokio::sync::Notify,
+    /// Lets a slow task end by itself.
+    release: tokio::sync::Notify,
     running: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -80,10 +82,10 @@ impl Runtime for Functions {
         self.peak.fetch_max(now, Ordering::SeqCst);
         tokio::task::yield_now().await;
         let end = match call.task.name.as_str() {
-            "slow" => {
-                stop.requested().await;
-                End::Stopped
-            }
+            "slow" => tokio::select! {
+                () = stop.requested() => End::Stopped,
+                () = self.release.notified() => End::value(json!("released")),
+            },
             "deaf" => std::future::pending().await,
             "panics" => panic!("on purpose"),
             "flaky" if call.attempt.0 == 1 => End::error("not yet"),
@@ -341,6 +343,29 @@ async fn a_worker_that_lost_its_claim_lets_go_without_a_word() {
     ran.unwrap();
     assert_eq!(bench.state(&execution).await.epoch.0, 2);
     assert_eq!(bench.jobs().await, 1, "the message was not touched");
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_read_the_log_any_more_leaves_the_message_alone() {
+    let bench = Bench::new(Graph::chain(&["slow", "ok"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    let first = bench.worker("w1");
+    let breaking = async {
+        let state = bench.until(&execution, |state| !state.open.running.is_empty()).await;
+        let forged = Append::new(execution.clone(), state.version, b"not a record".to_vec());
+        bench.store.append(forged).await.unwrap();
+        // Whoever writes next meets a log that cannot be folded.
+        let request = Request::new(caller(), bench.clock.now(), cancel_node("slow"));
+        assert!(bench.engine.command(&execution, &request).await.is_err());
+        bench.functions.release.notify_one();
+    };
+    let ((), ran) = tokio::join!(breaking, first.run_once(Duration::from_secs(5)));
+    ran.unwrap();
+    bench.clock.0.fetch_add(10_000_000, Ordering::SeqCst);
+    let early =
+        bench.store.take(&[Tag::default()], &worker_id("w2"), 1, Millis(1), bench.clock.now()).await.unwrap();
+    assert_eq!(early, [], "neither acknowledged nor sent back");
+    assert_eq!(bench.jobs().await, 1);
 }
 
 #[tokio::test]
