@@ -12,6 +12,7 @@ mod error;
 mod index;
 mod log;
 mod queue;
+mod task_logs;
 mod workers;
 
 pub use blobs::Blobs;
@@ -20,6 +21,7 @@ pub use error::{AppendError, ErrorKind, StoreError};
 pub use index::{Filter, IndexRow, Page, RunIndex};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
 pub use queue::{Delivery, Job, WorkQueue};
+pub use task_logs::{LogLine, LogStream, TaskLogs};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.

@@ -1,6 +1,7 @@
 //! Driving one claimed execution: answer what loops ask, start what is ready, record how it ends, one record a step.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyoco_core::command::{
@@ -18,7 +19,8 @@ use pyoco_ports::Durability;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::runtime::{Call, End, Stop};
+use crate::attempt;
+use crate::runtime::{Call, End, Urgency};
 use crate::worker::Shared;
 
 /// How the driving of an execution ended for this worker.
@@ -42,7 +44,7 @@ pub(crate) struct Drive<'a> {
     epoch: Epoch,
     watcher: Watcher,
     attempts: JoinSet<(NodeId, End)>,
-    stops: HashMap<NodeId, watch::Sender<bool>>,
+    stops: HashMap<NodeId, Arc<watch::Sender<Urgency>>>,
     /// Whose attempt a spawned task is, for the one that does not say so itself because it panicked.
     owners: HashMap<tokio::task::Id, NodeId>,
     /// Ends that are not in the log yet.
@@ -74,7 +76,7 @@ impl<'a> Drive<'a> {
             }
             for node in &glance.unwanted {
                 if let Some(stop) = self.stops.get(node) {
-                    stop.send_replace(true);
+                    press(stop, Urgency::Asked);
                 }
             }
             match glance.phase {
@@ -83,7 +85,14 @@ impl<'a> Drive<'a> {
                     self.release(false).await?;
                     return Ok(Driven::Ended);
                 }
-                Phase::Canceling | Phase::Failing => self.stop_all().await,
+                Phase::Canceling => {
+                    self.press_all(Urgency::Asked);
+                    self.wait(&glance).await;
+                }
+                Phase::Failing => {
+                    self.press_all(Urgency::Finishing);
+                    self.wait(&glance).await;
+                }
                 Phase::Started if self.attempts.is_empty() && draining => {
                     self.release(false).await?;
                     return Ok(Driven::Drained);
@@ -135,24 +144,13 @@ impl<'a> Drive<'a> {
     }
 
     fn hand_out(&mut self, call: Call) {
-        let (sender, receiver) = watch::channel(false);
         let (runtime, node) = (self.shared.runtime.clone(), call.node.clone());
-        self.stops.insert(node.clone(), sender);
-        let timeout = call.task.policy.timeout.map(|limit| Duration::from_millis(limit.0));
-        let timed_out = call.task.timed_out();
+        let urgency = Arc::new(watch::Sender::new(Urgency::None));
+        self.stops.insert(node.clone(), urgency.clone());
+        let grace = Duration::from_millis(self.shared.options.cancel_grace.0);
         let owner = node.clone();
-        let spawned = self.attempts.spawn(async move {
-            let attempt = runtime.run(call, Stop(receiver));
-            let end =
-                match timeout {
-                    None => attempt.await,
-                    // A deadline ends the attempt at once: its future is dropped.
-                    Some(limit) => tokio::time::timeout(limit, attempt)
-                        .await
-                        .unwrap_or_else(|_| End::Failed { error: timed_out, inputs: None, changes: None }),
-                };
-            (node, end)
-        });
+        let spawned =
+            self.attempts.spawn(async move { (node, attempt::run(runtime, call, urgency, grace).await) });
         self.owners.insert(spawned.id(), owner);
     }
 
@@ -189,20 +187,10 @@ impl<'a> Drive<'a> {
         self.ended.push((node, end));
     }
 
-    /// The execution is on its way out: everything is told to stop, and after the grace period no longer waited for.
-    async fn stop_all(&mut self) {
+    /// The execution is on its way out: everything that runs is told.
+    fn press_all(&self, urgency: Urgency) {
         for stop in self.stops.values() {
-            stop.send_replace(true);
-        }
-        let grace = Duration::from_millis(self.shared.options.cancel_grace.0);
-        match tokio::time::timeout(grace, self.attempts.join_next_with_id()).await {
-            Ok(Some(joined)) => self.note(joined),
-            Ok(None) => {}
-            Err(_) => {
-                self.attempts.shutdown().await;
-                self.owners.clear();
-                self.ended.extend(self.stops.drain().map(|(node, _)| (node, End::Stopped)));
-            }
+            press(stop, urgency);
         }
     }
 
@@ -221,6 +209,15 @@ impl<'a> Drive<'a> {
         let request = Request::new(self.issuer.clone(), self.shared.now(), ReleaseExecution { parked });
         self.shared.engine.command(&self.execution, &request).await.map(|_| ())
     }
+}
+
+/// Raises the urgency; it never falls.
+fn press(stop: &watch::Sender<Urgency>, urgency: Urgency) {
+    stop.send_if_modified(|now| {
+        let is_higher = urgency > *now;
+        *now = urgency.max(*now);
+        is_higher
+    });
 }
 
 /// What the loop needs to know of a state, without a copy of it.

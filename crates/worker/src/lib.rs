@@ -4,6 +4,7 @@
 //! of tasks, and the rule that a worker which lost its claim touches nothing any more. How a task is run is a `Runtime`;
 //! where a flow's plan comes from is a `Flows`.
 
+mod attempt;
 mod drive;
 mod handle;
 mod message;
@@ -11,5 +12,5 @@ mod runtime;
 mod worker;
 
 pub use message::{InvalidJob, JobMessage};
-pub use runtime::{Call, End, Flows, LoadError, Runtime, Stop};
+pub use runtime::{Call, End, Flows, LoadError, Runtime, Stop, Urgency};
 pub use worker::{Options, Worker};

@@ -33,8 +33,8 @@ pub enum LoadError {
 /// How tasks are run.
 #[async_trait]
 pub trait Runtime: Send + Sync {
-    /// Runs one attempt to its end. After `stop` says so it should end soon; whoever calls gives up on it after the grace
-    /// period by dropping the future, and then nothing of the attempt may be left running.
+    /// Runs one attempt to its end. Once `stop` asks for it, it should end soon; once `stop` says so, it is to be ended.
+    /// Dropping the future ends it at once, and then nothing of the attempt may be left running.
     async fn run(&self, call: Call, stop: Stop) -> End;
 }
 
@@ -99,19 +99,42 @@ impl End {
     }
 }
 
+/// How urgently an attempt is to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// It may go on.
+    #[default]
+    None,
+    /// The execution has failed: it may still end by itself, but not for long.
+    Finishing,
+    /// It is asked to stop by itself.
+    Asked,
+    /// The grace period is over: whatever runs it is ended. Some seconds later the future is dropped.
+    Ending,
+}
+
 /// Tells an attempt to stop.
 #[derive(Debug, Clone)]
-pub struct Stop(pub(crate) watch::Receiver<bool>);
+pub struct Stop(pub(crate) watch::Receiver<Urgency>);
 
 impl Stop {
     /// Whether it should stop now.
     pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() >= Urgency::Asked
     }
 
-    /// Returns when it should stop.
+    /// Returns when it should stop by itself.
     pub async fn requested(&mut self) {
+        self.at_least(Urgency::Asked).await;
+    }
+
+    /// Returns when it should be ended.
+    pub async fn ending(&mut self) {
+        self.at_least(Urgency::Ending).await;
+    }
+
+    async fn at_least(&mut self, urgency: Urgency) {
         // When the worker lets go of the attempt it is to stop as well.
-        let _ = self.0.wait_for(|stop| *stop).await;
+        let _ = self.0.wait_for(|now| *now >= urgency).await;
     }
 }

@@ -1,0 +1,1 @@
+//! A client of the gateway: every endpoint as a method, errors as values.
