@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyoco_core::command::{AdvanceExecution, Command, Issuer, Request};
+use pyoco_core::command::{AdvanceExecution, Command, DeadLetter, Issuer, Request};
 use pyoco_core::decide::{Answer, Batch, Sealed};
 use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
@@ -166,7 +166,10 @@ impl Engine {
         let wants_job = effects.iter().any(|effect| matches!(effect, Effect::EnqueueJob(_)));
         append.enqueue = wants_job.then(|| projection::job(state, now));
         append.drop_job = effects.contains(&Effect::DropJob);
-        append.dead_letter = effects.iter().find_map(|effect| projection::dead_letter(state, effect, now));
+        append.dead_letter = effects
+            .iter()
+            .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
+            .find_map(|effect| projection::dead_letter(state, effect, now));
         let wanted = append.clone();
         if !self.store.append(append).await?.consequences_done {
             self.carry_out(wanted).await?;
@@ -244,13 +247,18 @@ fn decide(batch: &mut Batch<'_>, requests: &[Request]) -> Vec<Result<Answer, Eng
     answers
 }
 
+const fn is_failure_letter(effect: &Effect) -> bool {
+    matches!(effect, Effect::PublishDeadLetter { reason: DeadLetter::ExecutionError, .. })
+}
+
 /// A worker's own progress can be made again; everything else was promised to somebody.
 fn durability(requests: &[Request]) -> Durability {
     let is_progress = |request: &Request| {
         matches!(request.issuer, Issuer::Worker { .. })
             && matches!(
                 request.command,
-                Command::StartNode(_)
+                Command::ClaimExecution(_)
+                    | Command::StartNode(_)
                     | Command::SucceedNode(_)
                     | Command::ReportNodeProgress(_)
                     | Command::ChooseNode(_)

@@ -10,6 +10,7 @@ mod command;
 mod consequences;
 mod environment;
 mod projection;
+mod query;
 mod submit;
 mod sweep;
 mod watch;
@@ -43,6 +44,8 @@ pub struct Engine {
 pub struct Settings {
     /// How long a task may take to stop by itself after a cancel (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
     pub cancel_grace: Millis,
+    /// Whether a failed execution leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
+    pub letters_for_failures: bool,
 }
 
 impl Settings {
@@ -55,7 +58,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cancel_grace: Millis(30_000) }
+        Self { cancel_grace: Millis(30_000), letters_for_failures: true }
     }
 }
 

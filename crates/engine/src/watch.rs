@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use pyoco_core::ids::{ExecutionId, Version};
 use tokio::sync::watch;
 
+/// So many watched executions are never too many.
+const FEW: usize = 64;
+
 /// Tells the newest version of watched executions. Nobody is ever blocked by a slow watcher: it sees the newest version when
 /// it looks, and reads what it missed from the log.
 #[derive(Default)]
@@ -36,6 +39,12 @@ impl Hub {
 
     pub(crate) fn watch(&self, execution: &ExecutionId) -> Watcher {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        // An execution that has ended never changes again: who watched it is forgotten here. Looking at all of them each time
+        // their number has doubled costs little a watch.
+        let count = watched.len();
+        if count >= FEW && count.is_power_of_two() && !watched.contains_key(execution) {
+            watched.retain(|_, sender| !sender.is_closed());
+        }
         let sender = watched.entry(execution.clone()).or_insert_with(|| watch::Sender::new(Version(0)));
         Watcher { receiver: sender.subscribe() }
     }
@@ -54,5 +63,23 @@ impl crate::Engine {
     /// Watches an execution. Look at its state after this call, then wait: no change is missed in between.
     pub fn watch(&self, execution: &ExecutionId) -> Watcher {
         self.hub.watch(execution)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_nobody_watches_any_more_are_forgotten() {
+        let hub = Hub::default();
+        let name = |number: usize| ExecutionId::new(&format!("e-{number}")).unwrap();
+        let kept: Vec<Watcher> = (0..10).map(|number| hub.watch(&name(number))).collect();
+        for number in 0..10_000 {
+            drop(hub.watch(&name(number)));
+        }
+        let watched = hub.watched.lock().unwrap();
+        assert!(watched.len() <= 2 * FEW, "{}", watched.len());
+        assert!((0..kept.len()).all(|number| watched.contains_key(&name(number))));
     }
 }

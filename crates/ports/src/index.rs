@@ -27,6 +27,13 @@ pub trait RunIndex: Send + Sync {
     /// How many executions of a tenant (or of all) have each status. `[index/counts]`
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError>;
 
+    /// The same, of those that changed at this instant or later. MUST NOT look at those that did not. `[index/counts-since]`
+    async fn counts_since(
+        &self,
+        tenant: Option<&TenantId>,
+        since: Timestamp,
+    ) -> Result<Vec<(RunStatus, u64)>, StoreError>;
+
     /// Executions with a timer that is due, the most overdue first. `[index/timers]`
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
 

@@ -25,6 +25,6 @@ pub use task_logs::{LogLine, LogStream, TaskLogs};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.
-pub trait Store: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters {}
+pub trait Store: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs {}
 
-impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters> Store for T {}
+impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs> Store for T {}

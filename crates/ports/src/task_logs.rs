@@ -13,7 +13,8 @@ pub trait TaskLogs: Send + Sync {
     ///
     /// - When it returns, the lines MUST survive the loss of the process. `[task-logs/write]`
     /// - MUST number the lines of an execution 1, 2, 3 … in the order of the calls. `[task-logs/order]`
-    /// - Executions MUST NOT disturb each other. `[task-logs/isolation]`
+    /// - Executions MUST NOT disturb each other, and the lines of one call MUST stay beside each other.
+    ///   `[task-logs/isolation]`
     /// - A flood of lines MUST NOT delay the log of events; whoever writes them waits instead.
     async fn write_lines(&self, execution: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError>;
 

@@ -20,6 +20,21 @@ impl Inner {
     }
 }
 
+impl MemoryStore {
+    fn count(
+        &self,
+        tenant: Option<&TenantId>,
+        is_wanted: impl Fn(&IndexRow) -> bool,
+    ) -> Vec<(RunStatus, u64)> {
+        let mut counts: BTreeMap<RunStatus, u64> = BTreeMap::new();
+        let filter = Filter { tenant: tenant.cloned(), ..Filter::default() };
+        for row in self.inner().rows.values().filter(|row| matches(&filter, row) && is_wanted(row)) {
+            *counts.entry(row.summary.status).or_default() += 1;
+        }
+        counts.into_iter().collect()
+    }
+}
+
 fn cursor_of(row: &IndexRow) -> Cursor {
     Cursor { updated_at: row.updated_at, id: row.execution.clone() }
 }
@@ -60,12 +75,15 @@ impl RunIndex for MemoryStore {
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
-        let mut counts: BTreeMap<RunStatus, u64> = BTreeMap::new();
-        let filter = Filter { tenant: tenant.cloned(), ..Filter::default() };
-        for row in self.inner().rows.values().filter(|row| matches(&filter, row)) {
-            *counts.entry(row.summary.status).or_default() += 1;
-        }
-        Ok(counts.into_iter().collect())
+        Ok(self.count(tenant, |_| true))
+    }
+
+    async fn counts_since(
+        &self,
+        tenant: Option<&TenantId>,
+        since: Timestamp,
+    ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        Ok(self.count(tenant, |row| row.updated_at >= since))
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {

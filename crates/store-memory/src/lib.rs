@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{ExecutionId, Version, WorkerId};
 use pyoco_ports::{
-    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, IndexRow, StoreError,
-    StoredRecord, WorkerRecord, WorkerRegistry,
+    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, IndexRow, LogLine,
+    StoreError, StoredRecord, TaskLogs, WorkerRecord, WorkerRegistry,
 };
 use tokio::sync::Notify;
 
@@ -34,6 +34,7 @@ struct Inner {
     blobs: HashMap<Digest, Vec<u8>>,
     workers: BTreeMap<WorkerId, WorkerRecord>,
     letters: Vec<DeadLetterRecord>,
+    lines: HashMap<ExecutionId, Vec<LogLine>>,
 }
 
 impl MemoryStore {
@@ -151,5 +152,25 @@ impl DeadLetters for MemoryStore {
 
     async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
         Ok(self.inner().letters.iter().rev().take(limit).cloned().collect())
+    }
+}
+
+#[async_trait]
+impl TaskLogs for MemoryStore {
+    async fn write_lines(&self, execution: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError> {
+        self.inner().lines.entry(execution.clone()).or_default().extend(lines);
+        Ok(())
+    }
+
+    async fn read_lines(
+        &self,
+        execution: &ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, LogLine)>, StoreError> {
+        let inner = self.inner();
+        let lines = inner.lines.get(execution).map_or(&[][..], Vec::as_slice);
+        let after = usize::try_from(after).unwrap_or(usize::MAX);
+        Ok((1..).zip(lines).skip(after).take(limit).map(|(number, line)| (number, line.clone())).collect())
     }
 }

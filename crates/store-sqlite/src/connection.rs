@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::schema;
+use crate::schema::Schema;
 
 /// How long SQLite waits for somebody else's lock, e.g. of a user with `sqlite3`.
 const BUSY: Duration = Duration::from_secs(5);
 /// A write-ahead log that grew beyond this (because a reader held it) is cut when it starts anew.
 const JOURNAL_SIZE_LIMIT: i64 = 64 * 1024 * 1024;
-/// Every statement of this crate, the variants of the list included, fits.
+/// Every statement of this crate fits, with the variants of the list that are in use at one time.
 const CACHED_STATEMENTS: usize = 96;
 
 /// Opens the file for writing. Never makes one.
@@ -36,12 +36,12 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Turns an empty file into a store, everything of it in the file itself and nothing in a write-ahead log beside it.
-pub(crate) fn create(path: &Path) -> rusqlite::Result<()> {
+pub(crate) fn create(path: &Path, schema: &Schema) -> rusqlite::Result<()> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // Takes effect only before the first table.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    connection.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
-    schema::migrate(&connection)?;
+    connection.pragma_update(None, "application_id", schema.application_id)?;
+    schema.migrate(&connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
 }
@@ -86,7 +86,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         std::fs::write(&path, b"").unwrap();
-        create(&path).unwrap();
+        create(&path, &crate::schema::MAIN).unwrap();
         let (writer, reader) = (writer(&path).unwrap(), reader(&path).unwrap());
         let wanted = [
             ("journal_mode", "wal"),
@@ -101,7 +101,7 @@ mod tests {
             ("temp_store", "2"),
             ("auto_vacuum", "2"),
             ("application_id", "1350127459"),
-            ("user_version", "1"),
+            ("user_version", "2"),
         ];
         for (pragma, value) in wanted {
             assert_eq!(text(&writer, pragma), value, "{pragma}");

@@ -53,17 +53,20 @@ impl RunIndex for SqliteStore {
                     "SELECT status, sum(runs) FROM run_counts WHERE ?1 IS NULL AND runs > 0 GROUP BY status"
                 }
             };
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([tenant.as_ref().map(TenantId::as_str)], |row| {
-                let status: String = row.get(0)?;
-                Ok((
-                    serde_json::from_value(status.into()).map_err(|why| error::unreadable(0, why))?,
-                    row.get(1)?,
-                ))
-            })?;
-            let mut counts = rows.collect::<rusqlite::Result<Vec<(RunStatus, u64)>>>()?;
-            counts.sort_unstable();
-            Ok(counts)
+            counted(connection, sql, [tenant.as_ref().map(TenantId::as_str)])
+        })
+        .await
+    }
+
+    async fn counts_since(
+        &self,
+        tenant: Option<&TenantId>,
+        since: Timestamp,
+    ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        let tenant = tenant.cloned();
+        self.read("count since", move |connection| match tenant {
+            Some(tenant) => counted(connection, TENANT_COUNTS_SINCE, (since.as_micros(), tenant.as_str())),
+            None => counted(connection, COUNTS_SINCE, [since.as_micros()]),
         })
         .await
     }
@@ -87,6 +90,19 @@ impl RunIndex for SqliteStore {
         .await
     }
 }
+
+// Each status is a stretch of an index from that instant on. Which there are is known from the counters.
+const COUNTS_SINCE: &str = "\
+    WITH known (status) AS (SELECT DISTINCT status FROM run_counts WHERE runs > 0), \
+         counted (status, runs) AS (SELECT status, (SELECT count(*) FROM runs INDEXED BY runs_by_status \
+             WHERE runs.status = known.status AND updated_at >= ?1) FROM known) \
+    SELECT status, runs FROM counted WHERE runs > 0";
+
+const TENANT_COUNTS_SINCE: &str = "\
+    WITH counted (status, runs) AS (SELECT status, (SELECT count(*) FROM runs INDEXED BY runs_by_tenant_status \
+             WHERE runs.tenant = ?2 AND runs.status = run_counts.status AND updated_at >= ?1) \
+         FROM run_counts WHERE run_counts.tenant = ?2 AND run_counts.runs > 0) \
+    SELECT status, runs FROM counted WHERE runs > 0";
 
 const DUE: &str = "SELECT execution FROM runs WHERE next_timer IS NOT NULL AND next_timer <= ?1 \
                    ORDER BY next_timer, execution LIMIT ?2";
@@ -159,6 +175,22 @@ pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
     })
 }
 
+/// Statuses with how many there are, in the order of the statuses.
+fn counted(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<(RunStatus, u64)>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(values, |row| {
+        let status: String = row.get(0)?;
+        Ok((serde_json::from_value(status.into()).map_err(|why| error::unreadable(0, why))?, row.get(1)?))
+    })?;
+    let mut counts = rows.collect::<rusqlite::Result<Vec<(RunStatus, u64)>>>()?;
+    counts.sort_unstable();
+    Ok(counts)
+}
+
 fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionId> {
     let id: String = row.get(0)?;
     ExecutionId::new(&id).map_err(|why| error::unreadable(0, why))
@@ -167,6 +199,21 @@ fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_changed_since_is_counted_along_an_index_alone() {
+        let connection = list::tests::empty();
+        for (sql, index) in [
+            (COUNTS_SINCE, "runs USING COVERING INDEX runs_by_status (status=? AND updated_at>?)"),
+            (
+                TENANT_COUNTS_SINCE,
+                "runs USING COVERING INDEX runs_by_tenant_status (tenant=? AND status=? AND updated_at>?)",
+            ),
+        ] {
+            let plan = list::tests::plan(&connection, sql);
+            assert!(plan.contains(index) && !plan.contains("SCAN runs"), "{sql}: {plan}");
+        }
+    }
 
     #[test]
     fn what_the_sweeper_asks_uses_the_small_indexes() {

@@ -1,15 +1,19 @@
-//! The embedded store: one folder, one writer, real tables.
+//! The embedded store: one folder, real tables, one writer for each of its two files.
 //!
-//! - `open` decides which file may be opened, and makes a new one; `connection` sets a connection up; `schema` has the tables
-//! - `store` is the handle; `writer` commits what `command`s write, many at a time; `readers` read beside it
-//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`: one role of `pyoco-ports` each, with its statements
+//! - `open` decides which file may be opened, and makes a new one; `aside` sets a damaged file of lines aside; `connection`
+//!   sets a connection up; `schema` has the tables
+//! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
+//!   `readers` read beside it
+//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`: one role of `pyoco-ports` each, with its statements
 //! - `error` is the one mapping of SQLite's errors
 //!
 //! All SQL of the product is in this crate, with bound parameters only. Time is an input.
 
+mod aside;
 mod blobs;
 mod command;
 mod connection;
+mod database;
 mod dead_letters;
 mod error;
 mod index;
@@ -20,6 +24,7 @@ mod queue;
 mod readers;
 mod schema;
 mod store;
+mod task_logs;
 #[cfg(test)]
 mod tests;
 mod workers;

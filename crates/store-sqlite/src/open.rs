@@ -1,5 +1,5 @@
 //! Opening a folder: which file is ours and whole, which is refused and why, and how a new one is made.
-//! An existing file is never made anew and never deleted.
+//! An existing file is never made anew and never deleted. What happens to a damaged file of lines is in `aside`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::{SqliteStore, connection, schema};
+use crate::database::Database;
+use crate::schema::Schema;
+use crate::{SqliteStore, aside, connection, queue, schema, store};
 
-const FILE: &str = "pyoco.db";
 const LOCK: &str = "pyoco.lock";
-/// A file in the making; it takes its name only when it is whole, so a crash never leaves half a store behind.
-const NEW: &str = "pyoco.db.new";
 
 /// How a store is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub struct Options {
 /// When the whole file is checked, which takes about a second for each gigabyte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Check {
-    /// When it was not closed the last time.
+    /// When it was not closed the last time. The file of lines is checked when damage was met in it.
     #[default]
     AfterCrash,
     /// Every time.
@@ -91,22 +90,41 @@ impl SqliteStore {
         gate(rusqlite::version_number(), rusqlite::version())?;
         make_folder(folder).map_err(|error| io_error(folder, error))?;
         let lock = lock(folder)?;
-        let file = folder.join(FILE);
-        let wal = folder.join("pyoco.db-wal");
-        let wal_bytes = size(&wal).map_err(|error| io_error(&wal, error))?;
-        match size(&file).map_err(|error| io_error(&file, error))? {
-            Some(bytes) => look(&file, bytes, wal_bytes.unwrap_or(0))?,
-            // A new file would swallow what the old one left here.
-            None if wal_bytes.is_some() => {
-                return Err(corrupt(&file, "it is missing, but its write-ahead log pyoco.db-wal is there"));
-            }
-            None => create(folder, &file)?,
-        }
-        let connection = connection::writer(&file).map_err(|error| sql_error(&file, error))?;
-        let after_crash = wal_bytes.is_some_and(|bytes| bytes > 0);
-        prepare(&file, &connection, options.check, after_crash)?;
-        Self::start(file.clone(), connection, lock).map_err(|error| io_error(&file, error))
+        let (file, connection) = open_file(folder, &schema::MAIN, options.check)?;
+        // Nobody else had the folder, so whoever held a lease is gone.
+        queue::free_leases(&connection).map_err(|error| sql_error(&file, error))?;
+        let (log_file, log_connection) = aside::open_logs(folder, options.check)?;
+        let start = |file: PathBuf, connection, settings, mark| {
+            Database::start(file.clone(), connection, settings, mark).map_err(|error| io_error(&file, error))
+        };
+        let main = start(file, connection, store::MAIN, None)?;
+        let logs = start(log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)))?;
+        Ok(Self::new(main, logs, lock))
     }
+}
+
+/// Opens a file of the folder for writing, or makes it if it is missing.
+pub(crate) fn open_file(
+    folder: &Path,
+    schema: &Schema,
+    check: Check,
+) -> Result<(PathBuf, Connection), OpenError> {
+    let file = folder.join(schema.file);
+    let wal = folder.join(format!("{}-wal", schema.file));
+    let wal_bytes = size(&wal).map_err(|error| io_error(&wal, error))?;
+    match size(&file).map_err(|error| io_error(&file, error))? {
+        Some(bytes) => look(&file, schema, bytes, wal_bytes.unwrap_or(0))?,
+        // A new file would swallow what the old one left here.
+        None if wal_bytes.is_some() => {
+            let why = format!("it is missing, but its write-ahead log {}-wal is there", schema.file);
+            return Err(corrupt(&file, &why));
+        }
+        None => create(folder, &file, schema)?,
+    }
+    let connection = connection::writer(&file).map_err(|error| sql_error(&file, error))?;
+    let after_crash = wal_bytes.is_some_and(|bytes| bytes > 0);
+    prepare(&file, schema, &connection, check, after_crash)?;
+    Ok((file, connection))
 }
 
 /// Refuses a SQLite with the bug that could lose a commit when the write-ahead log starts anew (and the withdrawn 3.52.0).
@@ -138,7 +156,7 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
 }
 
 /// Looks at a file without SQLite, which would change it or what lies beside it.
-fn look(file: &Path, bytes: u64, wal_bytes: u64) -> Result<(), OpenError> {
+fn look(file: &Path, schema: &Schema, bytes: u64, wal_bytes: u64) -> Result<(), OpenError> {
     let mut header = Vec::with_capacity(100);
     let opened = File::open(file).map_err(|error| io_error(file, error))?;
     opened.take(100).read_to_end(&mut header).map_err(|error| io_error(file, error))?;
@@ -152,10 +170,10 @@ fn look(file: &Path, bytes: u64, wal_bytes: u64) -> Result<(), OpenError> {
         let field = header.get(at..at + 4).and_then(|field| <[u8; 4]>::try_from(field).ok());
         i32::from_be_bytes(field.unwrap_or_default())
     };
-    if number(68) != schema::APPLICATION_ID {
+    if number(68) != schema.application_id {
         return Err(OpenError::NotOurs { file: file.to_owned() });
     }
-    not_newer(number(60))?;
+    not_newer(schema, number(60))?;
     let page = match header.get(16..18) {
         Some([0, 1]) => 65_536,
         Some([high, low]) => u64::from(u16::from_be_bytes([*high, *low])),
@@ -169,18 +187,19 @@ fn look(file: &Path, bytes: u64, wal_bytes: u64) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn not_newer(found: i32) -> Result<(), OpenError> {
-    let supported = schema::newest();
+fn not_newer(schema: &Schema, found: i32) -> Result<(), OpenError> {
+    let supported = schema.newest();
     if found > supported { Err(OpenError::Newer { found, supported }) } else { Ok(()) }
 }
 
-/// Makes a whole store under another name, then gives it its own.
-fn create(folder: &Path, file: &Path) -> Result<(), OpenError> {
-    let new = folder.join(NEW);
+/// Makes a whole file under another name, then gives it its own, so a crash never leaves half a file behind.
+fn create(folder: &Path, file: &Path, schema: &Schema) -> Result<(), OpenError> {
+    let name = format!("{}.new", schema.file);
+    let new = folder.join(&name);
     let made = || -> io::Result<()> {
         // Ours, and never more than half made: whoever finished it renamed it. We hold the lock.
         for left in ["", "-journal", "-wal", "-shm"] {
-            match std::fs::remove_file(folder.join(format!("{NEW}{left}"))) {
+            match std::fs::remove_file(folder.join(format!("{name}{left}"))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -188,20 +207,28 @@ fn create(folder: &Path, file: &Path) -> Result<(), OpenError> {
         private(OpenOptions::new().write(true).create_new(true)).open(&new).map(|_| ())
     };
     made().map_err(|error| io_error(&new, error))?;
-    connection::create(&new).map_err(|error| sql_error(&new, error))?;
+    connection::create(&new, schema).map_err(|error| sql_error(&new, error))?;
     let placed = || -> io::Result<()> {
         File::open(&new)?.sync_all()?;
         std::fs::rename(&new, file)?;
-        // The name itself must survive the loss of power; elsewhere a folder cannot be synchronised.
-        #[cfg(unix)]
-        File::open(folder)?.sync_all()?;
-        Ok(())
+        keep_names(folder)
     };
     placed().map_err(|error| io_error(file, error))
 }
 
+/// Names must survive the loss of power as well as what is in the files; elsewhere a folder cannot be synchronised.
+pub(crate) fn keep_names(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
 /// What can only be asked through SQLite, once it has recovered the file.
-fn prepare(file: &Path, connection: &Connection, check: Check, after_crash: bool) -> Result<(), OpenError> {
+fn prepare(
+    file: &Path,
+    schema: &Schema,
+    connection: &Connection,
+    check: Check,
+    after_crash: bool,
+) -> Result<(), OpenError> {
     let asked = |error| sql_error(file, error);
     if connection.is_readonly("main").map_err(asked)? {
         return Err(OpenError::NotWritable { path: file.to_owned() });
@@ -214,7 +241,7 @@ fn prepare(file: &Path, connection: &Connection, check: Check, after_crash: bool
         return Err(OpenError::Io { path: file.to_owned(), source: source.into() });
     }
     // The header may be behind what stands in the write-ahead log.
-    not_newer(connection::user_version(connection).map_err(asked)?)?;
+    not_newer(schema, connection::user_version(connection).map_err(asked)?)?;
     let wanted = match check {
         Check::Always => true,
         Check::AfterCrash => after_crash,
@@ -228,7 +255,7 @@ fn prepare(file: &Path, connection: &Connection, check: Check, after_crash: bool
             return Err(corrupt(file, &said));
         }
     }
-    schema::migrate(connection).map_err(asked)
+    schema.migrate(connection).map_err(asked)
 }
 
 /// Files that only their owner may read: they hold what users sent.
@@ -251,7 +278,7 @@ fn corrupt(file: &Path, reason: &str) -> OpenError {
     OpenError::Corrupt { file: file.to_owned(), reason: reason.to_owned() }
 }
 
-fn io_error(path: &Path, error: io::Error) -> OpenError {
+pub(crate) fn io_error(path: &Path, error: io::Error) -> OpenError {
     let path = path.to_owned();
     if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {
         return OpenError::NotWritable { path };

@@ -7,7 +7,7 @@ use pyoco_ports::{ErrorKind, StoreError};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use crate::{connection, error};
+use crate::{aside, connection, error};
 
 /// How many may read at the same time.
 const MOST: usize = 4;
@@ -15,13 +15,15 @@ const MOST: usize = 4;
 /// The pool.
 pub(crate) struct Readers {
     path: PathBuf,
+    /// Where damage of the file is marked, if anywhere.
+    mark: Option<PathBuf>,
     idle: Mutex<Vec<Connection>>,
     places: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()), places: Arc::new(Semaphore::new(MOST)) }
+    pub(crate) fn new(path: PathBuf, mark: Option<PathBuf>) -> Self {
+        Self { path, mark, idle: Mutex::new(Vec::new()), places: Arc::new(Semaphore::new(MOST)) }
     }
 
     /// Reads. Every statement sees all that was committed before; a transaction never outlives the call.
@@ -43,6 +45,9 @@ impl Readers {
             // One whose transaction stayed open would hold the write-ahead log; there is none, but a new one is cheap.
             if connection.is_autocommit() {
                 pool.idle().push(connection);
+            }
+            if let (Some(mark), Err(error)) = (&pool.mark, &result) {
+                aside::mark(mark, error);
             }
             result
         });

@@ -1,38 +1,84 @@
-//! Which tables there are, and how an older file becomes a newer one. No statement of the daily work is here.
+//! Which files there are, their tables, and how an older file becomes a newer one. No statement of the daily work is here.
 
 use rusqlite::Connection;
 
 use crate::connection;
 
-/// Says in the file's header that it is ours ("PyOc").
-pub(crate) const APPLICATION_ID: i32 = 0x5079_4f63;
-
-/// The steps from an empty file to the newest schema. Only ever add at the end: a released step never changes.
-const STEPS: &[&str] = &[include_str!("migrations/0001_tables.sql")];
-
-/// The schema that this program writes: the number of steps.
-pub(crate) fn newest() -> i32 {
-    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+/// One kind of file of ours.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    /// What it is called in its folder.
+    pub(crate) file: &'static str,
+    /// Says in the file's header that it is ours.
+    pub(crate) application_id: i32,
+    /// The steps from an empty file to the newest schema. Only ever add at the end: a released step never changes.
+    steps: &'static [&'static str],
 }
 
-/// Takes the steps that the file has not seen, each in a transaction of its own together with its number, so that a
-/// crash leaves the file at one schema or the next, never between.
-pub(crate) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
-    let done = connection::user_version(connection)?;
-    for (number, step) in (1_i32..).zip(STEPS) {
-        if number <= done {
-            continue;
-        }
-        connection.execute_batch("BEGIN IMMEDIATE")?;
-        let taken = connection
-            .execute_batch(step)
-            .and_then(|()| connection.pragma_update(None, "user_version", number))
-            .and_then(|()| connection.execute_batch("COMMIT"));
-        if let Err(error) = taken {
-            // What failed is the better answer than a rollback that failed too; closing the connection undoes it as well.
-            let _ = connection.execute_batch("ROLLBACK");
-            return Err(error);
-        }
+/// The truth and what is derived from it ("PyOc").
+pub(crate) const MAIN: Schema = Schema {
+    file: "pyoco.db",
+    application_id: 0x5079_4f63,
+    steps: &[
+        include_str!("migrations/0001_tables.sql"),
+        include_str!("migrations/0002_lists_with_status.sql"),
+    ],
+};
+
+/// What tasks wrote ("PyOl"). In a file of its own, so that a flood of it is in nobody's way.
+pub(crate) const LOGS: Schema = Schema {
+    file: "pyoco-logs.db",
+    application_id: 0x5079_4f6c,
+    steps: &[include_str!("migrations/logs_0001_lines.sql")],
+};
+
+impl Schema {
+    /// The schema that this program writes: the number of steps.
+    pub(crate) fn newest(&self) -> i32 {
+        i32::try_from(self.steps.len()).unwrap_or(i32::MAX)
     }
-    Ok(())
+
+    /// Takes the steps that the file has not seen, each in a transaction of its own together with its number, so that a
+    /// crash leaves the file at one schema or the next, never between.
+    pub(crate) fn migrate(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let done = connection::user_version(connection)?;
+        for (number, step) in (1_i32..).zip(self.steps) {
+            if number <= done {
+                continue;
+            }
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+            let taken = connection
+                .execute_batch(step)
+                .and_then(|()| connection.pragma_update(None, "user_version", number))
+                .and_then(|()| connection.execute_batch("COMMIT"));
+            if let Err(error) = taken {
+                // What failed is the better answer than a rollback that failed too; closing the connection undoes it as well.
+                let _ = connection.execute_batch("ROLLBACK");
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_first_schema_becomes_one_of_the_newest_and_keeps_its_rows() {
+        let first = Schema { steps: &MAIN.steps[..1], ..MAIN };
+        let connection = Connection::open_in_memory().unwrap();
+        first.migrate(&connection).unwrap();
+        assert_eq!(connection::user_version(&connection).unwrap(), 1);
+        let row = "INSERT INTO runs (execution, version, status, flow, created_at, updated_at, wants_job, hidden, summary) \
+                   VALUES ('e', 1, 'FAILED', 'f', 1, 1, 0, 0, '{}')";
+        connection.execute(row, ()).unwrap();
+        MAIN.migrate(&connection).unwrap();
+        assert_eq!(connection::user_version(&connection).unwrap(), MAIN.newest());
+        let sql = "SELECT execution FROM runs INDEXED BY runs_by_flow WHERE flow = 'f' AND status = 'FAILED'";
+        assert_eq!(connection.query_row(sql, (), |row| row.get::<_, String>(0)).unwrap(), "e");
+        // Again it finds nothing to do.
+        MAIN.migrate(&connection).unwrap();
+    }
 }

@@ -1,7 +1,11 @@
 //! The writer when something goes wrong, seen from inside: callers cannot make these happen.
 
-use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_ports::{Append, AppendError, Blobs as _, Durability, ErrorKind, EventLog, StoreError};
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{
+    Append, AppendError, Blobs as _, Durability, ErrorKind, EventLog, LogLine, LogStream, StoreError,
+    TaskLogs as _,
+};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -192,4 +196,88 @@ async fn somebody_who_reads_for_long_stops_nobody() {
     assert_eq!(seen, 0);
     drop(reader);
     store.close().await.unwrap();
+}
+
+/// Lines of so many bytes in all.
+fn lines(count: usize, bytes: usize) -> Vec<LogLine> {
+    let line = LogLine {
+        node: NodeId::new("node").unwrap(),
+        attempt: Attempt(1),
+        stream: LogStream::Stdout,
+        at: Timestamp::from_micros(7),
+        text: "x".repeat(bytes / count),
+    };
+    vec![line; count]
+}
+
+#[tokio::test]
+async fn a_flood_of_lines_delays_no_command_and_whoever_writes_them_waits() {
+    let (_folder, store) = store();
+    // The writer of lines is held, as by a slow disk.
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (holding, held) = tokio::sync::oneshot::channel();
+    let holder = store.clone();
+    let hold = tokio::spawn(async move {
+        let work = move |_: &Connection| {
+            let _ = holding.send(());
+            let _ = wait.recv();
+            Ok(())
+        };
+        holder.logs().write(terms(Durability::Process), 1, work).await
+    });
+    held.await.unwrap();
+    let id = ExecutionId::new("e").unwrap();
+    // 40 MB and one that is larger than the whole inbox: more than may wait, and nobody is refused.
+    let mut floods: tokio::task::JoinSet<_> = (0..20)
+        .map(|number| {
+            let (store, id) = (store.clone(), id.clone());
+            let megabytes = if number == 10 { 20 } else { 2 };
+            async move { store.write_lines(&id, lines(100, megabytes * 1_000_000)).await }
+        })
+        .collect();
+    for version in 0..50 {
+        let mut append = append("e", vec![1]);
+        append.expected = Version(version);
+        store.append(append).await.unwrap();
+    }
+    assert_eq!(EventLog::read(&store, &id, Version(0)).await.unwrap().len(), 50);
+    assert!(floods.try_join_next().is_none(), "nothing can have been written");
+    assert_eq!(store.read_lines(&id, 0, 1).await.unwrap(), []);
+    go.send(()).unwrap();
+    hold.await.unwrap().unwrap();
+    while let Some(flood) = floods.join_next().await {
+        flood.unwrap().unwrap();
+    }
+    assert_eq!(store.read_lines(&id, 1_990, usize::MAX).await.unwrap().len(), 10);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn lines_do_not_wait_for_the_disk() {
+    let (_folder, store) = store();
+    store.write_lines(&ExecutionId::new("e").unwrap(), lines(1, 10)).await.unwrap();
+    let synchronous = store.logs().write(terms(Durability::Process), 1, |connection| {
+        connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))
+    });
+    assert_eq!(synchronous.await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_broken_file_of_lines_stops_no_command() {
+    let (_folder, store) = store();
+    let id = ExecutionId::new("e").unwrap();
+    store.write_lines(&id, lines(3, 30)).await.unwrap();
+    let broken = store.logs().write(terms(Durability::Process), 1, |_| -> rusqlite::Result<()> {
+        Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE),
+            None,
+        ))
+    });
+    broken.await.unwrap_err();
+    let refused = store.write_lines(&id, lines(3, 30)).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Unavailable);
+    store.append(append("e", vec![1])).await.unwrap();
+    assert_eq!(store.read_lines(&id, 0, 9).await.unwrap().len(), 3);
+    // Closing says so, after it has closed both.
+    assert!(store.close().await.is_err());
 }

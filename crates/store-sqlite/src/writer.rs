@@ -1,6 +1,7 @@
 //! The writer: one thread with the only connection that writes. It gathers what is waiting into one transaction, answers
 //! after COMMIT has returned, and takes care of the write-ahead log. What a command writes is not its business.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -10,12 +11,10 @@ use rusqlite::Connection;
 use tokio::sync::broadcast;
 
 use crate::command::{Command, Lost, Ran};
-use crate::{connection, error};
+use crate::{aside, connection, error};
 
 /// So many commands share one transaction at most.
 const MOST: usize = 256;
-/// Pages in the write-ahead log that are not yet in the file, before they are moved: 4 MiB.
-const CHECKPOINT_PAGES: i64 = 1024;
 /// Nothing was written for so long: time to empty the write-ahead log.
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -33,6 +32,10 @@ pub(crate) struct Writer {
     connection: Connection,
     inbox: Receiver<Box<dyn Command>>,
     wake: broadcast::Sender<Wake>,
+    /// Pages in the write-ahead log that are not yet in the file, before they are moved.
+    checkpoint_pages: i64,
+    /// Where damage of the file is marked, if anywhere.
+    mark: Option<PathBuf>,
     /// What `PRAGMA synchronous` is set to.
     synchronous: Durability,
     /// Something may be in the write-ahead log.
@@ -46,9 +49,12 @@ impl Writer {
         connection: Connection,
         inbox: Receiver<Box<dyn Command>>,
         wake: broadcast::Sender<Wake>,
+        checkpoint_pages: i64,
+        mark: Option<PathBuf>,
     ) -> Self {
+        let synchronous = Durability::Full;
         // The file may have been left with a write-ahead log, so the first pause looks after it.
-        Self { connection, inbox, wake, synchronous: Durability::Full, dirty: true, stopped: None }
+        Self { connection, inbox, wake, checkpoint_pages, mark, synchronous, dirty: true, stopped: None }
     }
 
     /// Works until every sender is gone and the inbox is empty, then leaves the file without a write-ahead log.
@@ -146,6 +152,9 @@ impl Writer {
 
     /// After an error of the disk nobody knows what it holds: nothing is written until the file was opened again.
     fn stop(&mut self, error: &rusqlite::Error, kind: ErrorKind) -> Lost {
+        if let Some(mark) = &self.mark {
+            aside::mark(mark, error);
+        }
         self.stopped = Some(Lost::stopped(error));
         Lost::new(kind, error)
     }
@@ -172,7 +181,7 @@ impl Writer {
             return;
         }
         let moved = checkpoint(&self.connection, "PRAGMA wal_checkpoint(NOOP)").and_then(|state| {
-            if state.log - state.moved < CHECKPOINT_PAGES {
+            if state.log - state.moved < self.checkpoint_pages {
                 return Ok(state);
             }
             checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)")
@@ -180,7 +189,7 @@ impl Writer {
         if let Err(error) = moved
             && error::is_fatal(&error)
         {
-            self.stopped = Some(Lost::stopped(&error));
+            self.stop(&error, ErrorKind::Unavailable);
         }
     }
 }

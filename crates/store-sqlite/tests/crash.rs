@@ -13,13 +13,15 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use pyoco_core::ids::{ExecutionId, Tag, Version};
-use pyoco_ports::{Append, Durability, EventLog, Job, WorkQueue};
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{Append, Durability, EventLog, Job, LogLine, LogStream, TaskLogs, WorkQueue};
 use pyoco_store_sqlite::{Options, SqliteStore};
 
 const FOLDER: &str = "PYOCO_CRASH_TEST_FOLDER";
 const WRITERS: usize = 6;
 const ROUNDS: usize = 12;
+const LINES: usize = 3;
 
 fn bytes(execution: &str, version: u64) -> Vec<u8> {
     format!("{execution}:{version}:").repeat(40).into_bytes()
@@ -47,12 +49,26 @@ async fn write(store: SqliteStore, number: usize) {
         // Killing the process must lose neither kind.
         append.durability = if number.is_multiple_of(2) { Durability::Full } else { Durability::Process };
         append.enqueue = Some(job(&execution));
+        // The lines first, so that there are never fewer of them than records.
+        store.write_lines(&execution, lines(&name, version + 1)).await.unwrap();
         store.append(append).await.unwrap();
         version += 1;
         let mut out = std::io::stdout().lock();
         writeln!(out, "ack {name} {version}").unwrap();
         out.flush().unwrap();
     }
+}
+
+/// What is written before a record.
+fn lines(execution: &str, version: u64) -> Vec<LogLine> {
+    let line = |number| LogLine {
+        node: NodeId::new("node").unwrap(),
+        attempt: Attempt(1),
+        stream: LogStream::Stdout,
+        at: Timestamp::from_micros(7),
+        text: format!("{execution}:{version}:{number}"),
+    };
+    (0..LINES).map(line).collect()
 }
 
 fn job(execution: &ExecutionId) -> Job {
@@ -81,6 +97,15 @@ async fn what_was_acknowledged_survives_the_kill_of_the_process() {
             }
             *version = there;
             written += there;
+            let id = ExecutionId::new(name).unwrap();
+            let texts = store.read_lines(&id, 0, usize::MAX).await.unwrap();
+            // Those of the last batches may have come without their record; each is there as a whole.
+            assert!(texts.len() >= records.len() * LINES, "round {round}: {name} has {} lines", texts.len());
+            assert_eq!(texts.len() % LINES, 0, "round {round}: {name}");
+            for ((number, line), index) in texts.iter().zip(0_u64..) {
+                assert_eq!(*number, index + 1, "round {round}: {name}");
+                assert!(line.text.starts_with(&format!("{name}:")), "round {round}: {line:?}");
+            }
         }
         // A record and its job are one step.
         assert_eq!(store.depth(&Tag::new("t").unwrap()).await.unwrap(), written, "round {round}");

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use pyoco_core::ids::JobId;
 use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, Store, WorkerRecord};
+use pyoco_ports::{
+    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, LogLine, LogStream, Store,
+    WorkerRecord,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::samples::{at, execution, job, record, row, tag, tenant, worker};
+use crate::samples::{at, execution, job, line, record, row, tag, tenant, worker};
 
 const STATUSES: [RunStatus; 4] =
     [RunStatus::Pending, RunStatus::Running, RunStatus::Completed, RunStatus::Cancelled];
@@ -42,7 +45,7 @@ impl<'a> Side<'a> {
     async fn step(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
         let name = format!("e{}", dice.random_range(0..5));
         let tag_name = ["cpu", "gpu"][dice.random_range(0..2)];
-        match dice.random_range(0..14) {
+        match dice.random_range(0..16) {
             0..=3 => self.append(dice, &name, tag_name, now).await,
             4 => format!("{:?}", self.store.enqueue(job(&name, tag_name), at(now)).await.is_ok()),
             5 | 6 => self.take(dice, tag_name, now).await,
@@ -51,6 +54,8 @@ impl<'a> Side<'a> {
                 let mut row = row(&name, dice.random_range(0..9), dice.random_range(0..20));
                 row.summary.status = STATUSES[dice.random_range(0..STATUSES.len())];
                 row.summary.tag = Some(tag(tag_name));
+                row.summary.flow_name = ["main", "other"][dice.random_range(0..2)].to_owned();
+                row.workflow_sha256 = dice.random_bool(0.5).then(|| "abc".to_owned());
                 row.summary.tenant_id = dice.random_bool(0.5).then(|| tenant("team"));
                 row.next_timer = dice.random_bool(0.5).then(|| at(dice.random_range(0..50)));
                 row.wants_job = dice.random_bool(0.5);
@@ -60,9 +65,11 @@ impl<'a> Side<'a> {
             10 => {
                 let due = self.store.due(at(dice.random_range(0..60)), 3).await.unwrap();
                 let runnable = self.store.runnable(&tag(tag_name), 3).await.unwrap();
-                let counts =
-                    self.store.counts(dice.random_bool(0.5).then(|| tenant("team")).as_ref()).await.unwrap();
-                format!("{due:?} {runnable:?} {counts:?}")
+                let whose = dice.random_bool(0.5).then(|| tenant("team"));
+                let counts = self.store.counts(whose.as_ref()).await.unwrap();
+                let since = at(dice.random_range(0..20));
+                let recent = self.store.counts_since(whose.as_ref(), since).await.unwrap();
+                format!("{due:?} {runnable:?} {counts:?} {recent:?}")
             }
             11 => {
                 let digest = self.store.put_blob(name.as_bytes()).await.unwrap();
@@ -78,6 +85,11 @@ impl<'a> Side<'a> {
                 self.store.report(seen).await.unwrap();
                 let hidden = self.store.hide(&worker("e1"), dice.random_bool(0.5)).await.unwrap();
                 format!("{hidden:?} {:?}", self.store.workers().await.unwrap())
+            }
+            13 => self.lines(dice, &name, now).await,
+            14 => {
+                let (after, limit) = (dice.random_range(0..40), dice.random_range(0..20));
+                format!("{:?}", self.store.read_lines(&execution(&name), after, limit).await.unwrap())
             }
             _ => {
                 let key = format!("k{}", dice.random_range(0..4));
@@ -139,10 +151,27 @@ impl<'a> Side<'a> {
         format!("{choice}")
     }
 
+    async fn lines(&self, dice: &mut ChaCha8Rng, name: &str, now: u64) -> String {
+        let streams = [LogStream::Stdout, LogStream::Stderr, LogStream::Engine];
+        let lines = (0..dice.random_range(0..12)).map(|number| LogLine {
+            stream: streams[dice.random_range(0..3)],
+            ..line(
+                ["a", "b"][dice.random_range(0..2)],
+                dice.random_range(1..3),
+                now,
+                &format!("{now}.{number}"),
+            )
+        });
+        self.store.write_lines(&execution(name), lines.collect()).await.unwrap();
+        format!("{:?}", self.store.read_lines(&execution(name), 0, 1_000).await.unwrap())
+    }
+
     async fn list(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {
         let mut filter = Filter {
             status: dice.random_bool(0.4).then(|| STATUSES[dice.random_range(0..STATUSES.len())]),
             tag: dice.random_bool(0.4).then(|| tag_name.to_owned()),
+            flow: dice.random_bool(0.3).then(|| "main".to_owned()),
+            workflow_sha256: dice.random_bool(0.2).then(|| "abc".to_owned()),
             tenant: dice.random_bool(0.3).then(|| tenant("team")),
             updated_after: dice.random_bool(0.3).then(|| at(dice.random_range(0..20))),
             ..Filter::default()

@@ -89,6 +89,7 @@ cases! {
     "index/filter" => index::filter,
     "index/pages" => index::pages,
     "index/counts" => index::counts,
+    "index/counts-since" => index::counts_since,
     "index/timers" => index::timers,
     "index/runnable" => index::runnable,
     "blobs/put" => others::blob_put,
@@ -99,6 +100,10 @@ cases! {
     "workers/hide" => others::worker_hide,
     "dead-letters/once" => others::letter_once,
     "dead-letters/count" => others::letter_count,
+    "task-logs/write" => task_logs::write,
+    "task-logs/order" => task_logs::order,
+    "task-logs/isolation" => task_logs::isolation,
+    "task-logs/read" => task_logs::read,
 }
 
 /// Runs every case on a store and says which did not apply. A case that fails stops the run with its name.

@@ -1,9 +1,9 @@
 //! Small things to store.
 
-use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version, WorkerId};
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::{RunStatus, RunSummary};
-use pyoco_ports::{Append, IndexRow, Job};
+use pyoco_ports::{Append, IndexRow, Job, LogLine, LogStream};
 
 pub(crate) const LEASE: Millis = Millis(30_000);
 
@@ -61,4 +61,14 @@ pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
 
 pub(crate) fn tenant(name: &str) -> TenantId {
     TenantId::new(name).unwrap()
+}
+
+pub(crate) fn line(node: &str, attempt: u32, millis: u64, text: &str) -> LogLine {
+    LogLine {
+        node: NodeId::new(node).unwrap(),
+        attempt: Attempt(attempt),
+        stream: LogStream::Stdout,
+        at: at(millis),
+        text: text.to_owned(),
+    }
 }

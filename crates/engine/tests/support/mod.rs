@@ -103,6 +103,13 @@ impl RunIndex for Faulty {
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         self.inner.counts(tenant).await
     }
+    async fn counts_since(
+        &self,
+        tenant: Option<&TenantId>,
+        since: Timestamp,
+    ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        self.inner.counts_since(tenant, since).await
+    }
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         self.inner.due(now, limit).await
     }
@@ -147,6 +154,21 @@ impl DeadLetters for Faulty {
     }
     async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
         self.inner.letters(limit).await
+    }
+}
+
+#[async_trait]
+impl TaskLogs for Faulty {
+    async fn write_lines(&self, execution: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError> {
+        self.inner.write_lines(execution, lines).await
+    }
+    async fn read_lines(
+        &self,
+        execution: &ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, LogLine)>, StoreError> {
+        self.inner.read_lines(execution, after, limit).await
     }
 }
 

@@ -68,6 +68,16 @@ pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
         (Filter { workflow_sha256: Some("abc".to_owned()), ..all.clone() }, &["r5"]),
         (Filter { updated_after: Some(at(30)), ..all.clone() }, &["r5", "r4"]),
         (
+            Filter { status: Some(RunStatus::Completed), flow: Some("main".to_owned()), ..all.clone() },
+            &["r1"],
+        ),
+        (Filter { flow: Some("main".to_owned()), ..all.clone() }, &["r5", "r4", "r3", "r1", "r0"]),
+        (Filter { tag: Some("default".to_owned()), ..all.clone() }, &["r4", "r2", "r1", "r0"]),
+        (
+            Filter { tenant: Some(tenant("team")), flow: Some("main".to_owned()), ..all.clone() },
+            &["r5", "r4"],
+        ),
+        (
             Filter {
                 status: Some(RunStatus::Completed),
                 flow: Some("main".to_owned()),
@@ -83,27 +93,53 @@ pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+const STATUSES: [RunStatus; 6] = [
+    RunStatus::Pending,
+    RunStatus::Running,
+    RunStatus::Cancelling,
+    RunStatus::Completed,
+    RunStatus::Failed,
+    RunStatus::Cancelled,
+];
+
 pub(crate) async fn pages(subject: &dyn Subject) -> Verdict {
+    for (filter, size) in [
+        (Filter::default(), 25),
+        // Of all statuses, whatever a store keeps apart.
+        (Filter { flow: Some("main".to_owned()), ..Filter::default() }, 25),
+        (Filter { tag: Some("default".to_owned()), ..Filter::default() }, 25),
+        (Filter { status: Some(RunStatus::Failed), tag: Some("default".to_owned()), ..Filter::default() }, 4),
+    ] {
+        through(subject, filter, size).await;
+    }
+    Verdict::Passed
+}
+
+/// Reads a whole list in pages.
+async fn through(subject: &dyn Subject, mut filter: Filter, size: usize) {
     let store = subject.fresh().await;
     // Several share an instant, so that the id has to decide.
-    for number in 0..25 {
-        store.put(row(&format!("r{number:02}"), 1, number / 4)).await.unwrap();
+    for (number, status) in (0..25).zip(STATUSES.into_iter().cycle()) {
+        let mut row = row(&format!("r{number:02}"), 1, number / 4);
+        row.summary.status = status;
+        store.put(row).await.unwrap();
     }
-    let whole = names(&*store, &Filter::default()).await;
-    let mut filter = Filter::default();
+    let whole = names(&*store, &filter).await;
+    assert_eq!(whole.len(), size, "{filter:?}");
     let mut paged = Vec::new();
     loop {
-        let page = store.list(&filter, 7).await.unwrap();
+        let page = store.list(&filter, 3).await.unwrap();
         paged.extend(page.rows.iter().map(|row| row.execution.to_string()));
         // A row that comes in between is newer than the cursor and disturbs nothing.
-        store.put(row(&format!("new{}", paged.len()), 1, 99)).await.unwrap();
+        let mut between = row(&format!("new{}", paged.len()), 1, 99);
+        between.summary.status = RunStatus::Failed;
+        store.put(between).await.unwrap();
         match page.next {
             Some(next) => filter.cursor = Some(next),
             None => break,
         }
     }
-    assert_eq!(paged, whole);
-    Verdict::Passed
+    assert_eq!(paged, whole, "{filter:?}");
 }
 
 pub(crate) async fn counts(subject: &dyn Subject) -> Verdict {
@@ -115,6 +151,25 @@ pub(crate) async fn counts(subject: &dyn Subject) -> Verdict {
     store.put(ended).await.unwrap();
     let counts = store.counts(None).await.unwrap();
     assert_eq!(counts, [(RunStatus::Pending, 3), (RunStatus::Completed, 2), (RunStatus::Failed, 1)]);
+    Verdict::Passed
+}
+
+pub(crate) async fn counts_since(subject: &dyn Subject) -> Verdict {
+    let store = filled(subject).await;
+    let since = |millis| store.counts_since(None, at(millis));
+    assert_eq!(since(0).await.unwrap(), store.counts(None).await.unwrap());
+    // The instant itself counts.
+    assert_eq!(since(20).await.unwrap(), [(RunStatus::Pending, 3), (RunStatus::Completed, 1)]);
+    assert_eq!(since(21).await.unwrap(), [(RunStatus::Pending, 3)]);
+    assert_eq!(since(51).await.unwrap(), []);
+    let team = tenant("team");
+    assert_eq!(store.counts_since(Some(&team), at(50)).await.unwrap(), [(RunStatus::Pending, 1)]);
+    assert_eq!(store.counts_since(Some(&tenant("nobody")), at(0)).await.unwrap(), []);
+    // A run that changes again counts once, as what it is now.
+    let mut ended = row("r0", 2, 70);
+    ended.summary.status = RunStatus::Failed;
+    store.put(ended).await.unwrap();
+    assert_eq!(since(50).await.unwrap(), [(RunStatus::Pending, 1), (RunStatus::Failed, 1)]);
     Verdict::Passed
 }
 

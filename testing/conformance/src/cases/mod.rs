@@ -4,3 +4,4 @@ pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod others;
 pub(crate) mod queue;
+pub(crate) mod task_logs;

@@ -1,0 +1,31 @@
+//! Looking at an execution without changing it.
+
+use pyoco_core::ids::ExecutionId;
+use pyoco_core::state::State;
+
+use crate::{Engine, EngineError};
+
+impl Engine {
+    /// Looks at an execution as the log has it now; `None` if there is none. The state is not copied: what the view needs of
+    /// it, it takes.
+    pub async fn look<T: Send>(
+        &self,
+        execution: &ExecutionId,
+        view: impl FnOnce(&State) -> T + Send,
+    ) -> Result<Option<T>, EngineError> {
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let mut state = match slot.take() {
+            Some(state) => state,
+            None => State::absent(execution.clone()),
+        };
+        // Another process may have written: bring it up to the log's head.
+        for record in self.store.read(execution, state.version).await? {
+            let folded = state.fold(&record.bytes);
+            folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })?;
+        }
+        let seen = state.origin.is_some().then(|| view(&state));
+        *slot = Some(state);
+        Ok(seen)
+    }
+}

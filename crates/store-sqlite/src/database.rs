@@ -1,0 +1,163 @@
+//! One file at work: its writer's thread with a bounded inbox, its readers, and how both are let go.
+//! Which files there are, and what is written to which, is not known here.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pyoco_ports::{ErrorKind, StoreError};
+use rusqlite::Connection;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+
+use crate::command::{Command, Task, Terms};
+use crate::readers::Readers;
+use crate::writer::{Wake, Writer};
+
+/// Wakes that one who waits may be behind before it is simply woken.
+const WAKES: usize = 256;
+
+/// How a file is worked on.
+pub(crate) struct Settings {
+    /// What its writer's thread is called.
+    pub(crate) thread: &'static str,
+    /// How many places there are for commands that wait for the writer.
+    pub(crate) places: u32,
+    /// How long a caller waits for a place; none: until there is one.
+    pub(crate) patience: Option<Duration>,
+    /// Pages in the write-ahead log that are not yet in the file, before they are moved.
+    pub(crate) checkpoint_pages: i64,
+}
+
+/// A file with its writer and its readers.
+pub(crate) struct Database {
+    settings: Settings,
+    /// The way to the writer; none once the file is closed.
+    outbox: Mutex<Option<Sender<Box<dyn Command>>>>,
+    places: Arc<Semaphore>,
+    thread: Mutex<Option<Thread>>,
+    readers: Arc<Readers>,
+    wake: broadcast::Sender<Wake>,
+}
+
+/// The writer, until it has ended.
+pub(crate) type Thread = JoinHandle<Result<(), StoreError>>;
+
+impl Database {
+    /// Starts the writer on a file that was found good. Damage that is met later is marked, if it is said where.
+    pub(crate) fn start(
+        path: PathBuf,
+        connection: Connection,
+        settings: Settings,
+        mark: Option<PathBuf>,
+    ) -> std::io::Result<Self> {
+        let (outbox, inbox) = std::sync::mpsc::channel();
+        let (wake, _) = broadcast::channel(WAKES);
+        let writer = Writer::new(connection, inbox, wake.clone(), settings.checkpoint_pages, mark.clone());
+        let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
+        let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
+        Ok(Self {
+            settings,
+            outbox: Mutex::new(Some(outbox)),
+            places: Arc::new(Semaphore::new(places)),
+            thread: Mutex::new(Some(thread)),
+            readers: Arc::new(Readers::new(path, mark)),
+            wake,
+        })
+    }
+
+    /// Hands work to the writer and waits until it is committed. A heavy command takes several places of the inbox.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        terms: Terms,
+        weight: u32,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let operation = terms.operation;
+        let Ok(place) = self.place(weight).await else {
+            return Err(StoreError::new(ErrorKind::Unavailable, operation, "too many are waiting to write"));
+        };
+        let (reply, answer) = oneshot::channel();
+        let task = Task { terms, work: Some(work), result: None, reply, _place: place };
+        match &*guard(&self.outbox) {
+            None => return Err(StoreError::plain(ErrorKind::Closed, operation)),
+            Some(outbox) => outbox.send(Box::new(task)).map_err(|_| gone(operation))?,
+        }
+        // The writer answers everything that it takes, unless it breaks; then the command may have been done.
+        answer
+            .await
+            .unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, operation, "the writer broke down")))
+    }
+
+    /// A place in the inbox; none if it stayed full for too long.
+    async fn place(&self, weight: u32) -> Result<OwnedSemaphorePermit, NoPlace> {
+        // The heaviest waits until it is alone.
+        let weight = weight.clamp(1, self.settings.places);
+        let place = Arc::clone(&self.places).acquire_many_owned(weight);
+        match self.settings.patience {
+            Some(patience) => Ok(tokio::time::timeout(patience, place).await.map_err(|_| NoPlace)??),
+            None => Ok(place.await?),
+        }
+    }
+
+    /// Reads on a connection of its own.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.read(operation, work).await
+    }
+
+    pub(crate) fn wakes(&self) -> broadcast::Receiver<Wake> {
+        self.wake.subscribe()
+    }
+
+    /// Takes nothing more, waits for the readers, and gives the writer that is finishing what was sent before; none if
+    /// that was done before.
+    pub(crate) async fn shut(&self) -> Option<Thread> {
+        drop(guard(&self.outbox).take());
+        let _ = self.wake.send(Wake::Everybody);
+        // First the readers, so that nothing keeps the writer from emptying the write-ahead log.
+        self.readers.close().await;
+        guard(&self.thread).take()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        drop(guard(&self.outbox).take());
+        self.readers.close_idle();
+        if let Some(thread) = guard(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The inbox stayed full.
+struct NoPlace;
+
+impl From<AcquireError> for NoPlace {
+    fn from(_: AcquireError) -> Self {
+        Self
+    }
+}
+
+/// How a writer ended.
+pub(crate) fn ended(thread: Thread) -> Result<(), StoreError> {
+    thread.join().unwrap_or_else(|_| Err(gone("close")))
+}
+
+fn gone(operation: &'static str) -> StoreError {
+    StoreError::new(
+        ErrorKind::Unavailable,
+        operation,
+        "the writer broke down; restart to open the file again",
+    )
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each holds an option that is taken or looked at, nothing that a panic could leave half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
