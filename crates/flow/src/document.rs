@@ -24,7 +24,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    const fn bounds(self) -> Bounds {
+    pub(crate) const fn bounds(self) -> Bounds {
         let steps = self.max_bytes.div_ceil(262_144);
         let steps = if steps == 0 { 1 } else { steps };
         Bounds { nodes: steps.saturating_mul(10_000), bytes: self.max_bytes.saturating_mul(4) }
@@ -334,7 +334,7 @@ fn texts(node: &Node) -> Option<Vec<String>> {
 }
 
 /// A mapping as a JSON object; what JSON cannot hold is refused by its key.
-fn object(node: &Node, what: &str, reason: &str) -> Result<Map<String, Json>, Diagnostic> {
+pub(crate) fn object(node: &Node, what: &str, reason: &str) -> Result<Map<String, Json>, Diagnostic> {
     match yaml::to_json(node, "") {
         Ok(Json::Object(object)) => Ok(object),
         Ok(_) => Ok(Map::new()),

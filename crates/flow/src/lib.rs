@@ -24,6 +24,7 @@ mod inputs;
 pub mod ir;
 mod names;
 mod native;
+mod parameters;
 mod program;
 mod source;
 mod tasks;
@@ -32,5 +33,6 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, FlowError, Position};
 pub use document::{Document, Limits, TaskEntry, validate};
+pub use parameters::read_parameters;
 pub use tasks::Loaded;
 pub use workflow::{Workflow, parse, parse_native};

@@ -26,13 +26,7 @@ pub(crate) async fn run(
         let mut watched = urgency.subscribe();
         let _ = watched.wait_for(|now| *now > Urgency::None).await;
         tokio::time::sleep(grace).await;
-        tracing::warn!(
-            err_id = Notice::CancelTimeout.err_id(),
-            msg_id = Notice::CancelTimeout.msg_id(),
-            %run_id,
-            task,
-            "{}", Notice::CancelTimeout.text()
-        );
+        notice!(warn, Notice::CancelTimeout, %run_id, task);
         urgency.send_replace(Urgency::Ending);
         tokio::time::sleep(LAST_CALL).await;
     };

@@ -14,6 +14,7 @@ use pyoco_core::ids::{Attempt, Epoch, ExecutionId, NodeId};
 use pyoco_core::outcome::{Effect, Reason};
 use pyoco_core::state::{NodeNumber, Phase, State};
 use pyoco_core::time::Timestamp;
+use pyoco_core::view::RunStatus;
 use pyoco_engine::{Decided, EngineError, Watcher};
 use pyoco_ports::Durability;
 use tokio::sync::watch;
@@ -21,19 +22,21 @@ use tokio::task::JoinSet;
 
 use crate::attempt;
 use crate::runtime::{Call, End, Urgency};
-use crate::worker::Shared;
+use crate::worker::{Drain, Shared};
 
 /// How the driving of an execution ended for this worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Driven {
-    /// The end is in the log.
-    Ended,
+    /// The end is in the log; with what failed, if it did.
+    Ended(RunStatus, Option<ErrorInfo>),
     /// Everything open waits for somebody else; the claim is let go.
     Parked,
     /// Another worker holds it now.
     Fenced,
     /// The worker stops; the claim is let go and the execution goes to another.
     Drained,
+    /// The worker stops and waited long enough: its attempts were ended, and another takes over by the job.
+    Abandoned,
 }
 
 /// One execution in this worker's hands.
@@ -69,7 +72,7 @@ impl<'a> Drive<'a> {
     /// Drives to an end. Dropping the future ends every attempt.
     pub(crate) async fn run(mut self) -> Result<Driven, EngineError> {
         loop {
-            let draining = *self.shared.drain.borrow();
+            let draining = self.shared.drain() > Drain::No;
             let glance = self.step(draining).await?;
             if !glance.is_ours {
                 return Ok(Driven::Fenced);
@@ -80,10 +83,21 @@ impl<'a> Drive<'a> {
                 }
             }
             match glance.phase {
-                Phase::Completed | Phase::Failed | Phase::Canceled => return Ok(Driven::Ended),
+                Phase::Completed | Phase::Failed | Phase::Canceled => {
+                    return Ok(Driven::Ended(glance.status, glance.failure));
+                }
                 Phase::Canceling | Phase::Failing if self.attempts.is_empty() => {
                     self.release(false).await?;
-                    return Ok(Driven::Ended);
+                    let ended = match glance.phase {
+                        Phase::Canceling => RunStatus::Cancelled,
+                        Phase::Failing | Phase::Absent | Phase::Created | Phase::Started => RunStatus::Failed,
+                        Phase::Completed | Phase::Failed | Phase::Canceled => glance.status,
+                    };
+                    return Ok(Driven::Ended(ended, glance.failure));
+                }
+                Phase::Started | Phase::Canceling | Phase::Failing if self.shared.drain() == Drain::Over => {
+                    self.attempts.shutdown().await;
+                    return Ok(Driven::Abandoned);
                 }
                 Phase::Canceling => {
                     self.press_all(Urgency::Asked);
@@ -223,6 +237,8 @@ fn press(stop: &watch::Sender<Urgency>, urgency: Urgency) {
 /// What the loop needs to know of a state, without a copy of it.
 struct Glance {
     phase: Phase,
+    status: RunStatus,
+    failure: Option<ErrorInfo>,
     is_ours: bool,
     has_work: bool,
     next_retry: Option<Timestamp>,
@@ -235,6 +251,8 @@ impl Glance {
         let in_hand = state.open.in_workers.iter().filter_map(|number| state.node(*number));
         Self {
             phase: state.phase,
+            status: RunStatus::of(state),
+            failure: state.failure.as_ref().map(|failure| failure.error.clone()),
             is_ours: state.epoch == epoch && (state.claim.is_some() || state.phase.is_terminal()),
             has_work: state.wants_worker(),
             next_retry: state.open.resting.first().map(|(at, _)| *at),
@@ -320,6 +338,7 @@ fn call(state: &State, number: NodeNumber) -> Option<Call> {
         node: id.clone(),
         attempt: node.attempt,
         task: state.task_of(node)?.clone(),
+        plan: state.plan.clone()?,
         context: state.context.clone(),
         loops: state.loops_around(number),
     })

@@ -3,9 +3,11 @@
 use pyoco_core::command::{ClaimExecution, DeadLetter, FailExecution, Issuer, Request};
 use pyoco_core::event::ErrorInfo;
 use pyoco_core::ids::{Epoch, ExecutionId};
+use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Outcome, Reason};
-use pyoco_core::state::Phase;
+use pyoco_core::state::{Phase, State};
 use pyoco_core::time::Millis;
+use pyoco_core::view::RunStatus;
 use pyoco_engine::EngineError;
 use pyoco_ports::{DeadLetterRecord, Delivery, StoreError};
 use serde_json::json;
@@ -30,25 +32,44 @@ enum Answer {
     Silence,
 }
 
+/// What to tell the queue, and how the run ended if it did.
+type Attended = (Answer, Option<RunStatus>);
+
+const fn after_failure(error: &EngineError) -> Answer {
+    match error {
+        EngineError::Store(_) | EngineError::Busy(_) => Answer::Nak(TRANSIENT_PAUSE),
+        // Its log cannot be read: running it is out of the question, and losing the message helps nobody.
+        EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
+    }
+}
+
 impl Shared {
     /// Handles a delivery and answers the queue.
     pub(crate) async fn handle(&self, delivery: &Delivery) -> Option<ExecutionId> {
         let message = match JobMessage::decode(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
+                let worker_id = &self.options.worker;
+                notice!(error, Notice::InvalidJob, %worker_id, tag = %delivery.tag, reason = %error);
                 // First the letter, then the message: dying in between repeats the letter, which is kept once.
-                if self.bury(delivery, &error).await.is_ok() {
-                    let _ = self.engine.store().ack(delivery).await;
+                match self.bury(delivery, &error).await {
+                    Ok(()) => drop(self.engine.store().ack(delivery).await),
+                    Err(error) => notice!(error, Notice::DeadLetterLost, %worker_id, reason = %error),
                 }
                 return None;
             }
         };
-        let answer = match self.attend(delivery, &message).await {
-            Ok(answer) => answer,
-            Err(EngineError::Store(_) | EngineError::Busy(_)) => Answer::Nak(TRANSIENT_PAUSE),
-            // Its log cannot be read: running it is out of the question, and losing the message helps nobody.
-            Err(EngineError::Log { .. } | EngineError::Rejected(_)) => Answer::Nak(UNKNOWN_PAUSE),
+        self.registry.started(&message.run_id, self.now());
+        let attended = self.attend(delivery, &message).await;
+        let (answer, status) = match attended {
+            Ok(attended) => attended,
+            Err(error) => {
+                let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+                notice!(error, Notice::StoreUnavailable, %run_id, %worker_id, tag = %delivery.tag, reason = %error);
+                (after_failure(&error), None)
+            }
         };
+        self.registry.finished(&message.run_id, status, self.now());
         let store = self.engine.store();
         let told = match answer {
             Answer::Ack => store.ack(delivery).await,
@@ -60,55 +81,86 @@ impl Shared {
         Some(message.run_id)
     }
 
-    async fn attend(&self, delivery: &Delivery, message: &JobMessage) -> Result<Answer, EngineError> {
+    async fn attend(&self, delivery: &Delivery, message: &JobMessage) -> Result<Attended, EngineError> {
         let state = self.engine.state(&message.run_id).await?;
         match state.phase {
             Phase::Absent if delivery.number > UNKNOWN_TRIES => {
                 let error = InvalidJob("there is no such run".to_owned());
                 self.bury(delivery, &error).await?;
-                return Ok(Answer::Ack);
+                return Ok((Answer::Ack, None));
             }
-            Phase::Absent | Phase::Created => return Ok(Answer::Nak(UNKNOWN_PAUSE)),
-            Phase::Completed | Phase::Failed | Phase::Canceled => return Ok(Answer::Ack),
+            Phase::Absent | Phase::Created => return Ok((Answer::Nak(UNKNOWN_PAUSE), None)),
+            Phase::Completed | Phase::Failed | Phase::Canceled => {
+                return Ok((Answer::Ack, Some(RunStatus::of(&state))));
+            }
             Phase::Started | Phase::Failing | Phase::Canceling => {}
         }
         let plan = match (state.plan.is_some(), state.phase) {
             (false, Phase::Started) => match self.flows.plan(message).await {
                 Ok(plan) => Some(plan),
-                Err(error) => return self.cannot_load(&message.run_id, &error).await,
+                Err(error) => return self.cannot_load(message, delivery, &error).await,
             },
             (true | false, _) => None,
         };
         let claim = ClaimExecution {
             job: delivery.id.clone(),
             worker_id: self.options.worker.clone(),
-            owner_expired: false,
+            owner_expired: self.is_owner_gone(&state).await?,
             plan,
         };
         let request = Request::new(self.issuer(Epoch(0)), self.now(), claim);
         let epoch = match self.engine.command(&message.run_id, &request).await {
             Ok(answer) => match answer.outcome {
                 Outcome::Claimed(epoch) => epoch,
-                Outcome::AlreadyEnded(_) => return Ok(Answer::Ack),
-                Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => return Ok(Answer::Silence),
+                Outcome::AlreadyEnded(_) => return Ok((Answer::Ack, None)),
+                Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
+                    return Ok((Answer::Silence, None));
+                }
                 Outcome::AlreadyCanceling | Outcome::AlreadyCanceled | Outcome::AlreadyArchived => {
-                    return Ok(Answer::Silence);
+                    return Ok((Answer::Silence, None));
                 }
             },
             // A live claim came from another job: this one is superfluous.
             Err(EngineError::Rejected(rejection)) if matches!(rejection.reason, Reason::ClaimHeld(_)) => {
-                return Ok(Answer::Ack);
+                return Ok((Answer::Ack, None));
             }
             Err(error) => return Err(error),
         };
-        Ok(match self.drive_with_lease(delivery, &message.run_id, epoch).await {
+        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+        Ok(match self.drive_with_lease(delivery, run_id, epoch).await {
+            Ok(Driven::Ended(status, failure)) => {
+                if status == RunStatus::Failed {
+                    let (flow_name, tag) = (&message.flow_name, &delivery.tag);
+                    let reason = failure.as_ref().map(ErrorInfo::text);
+                    let traceback = failure.as_ref().and_then(ErrorInfo::traceback);
+                    notice!(error, Notice::ExecutionFailed, %run_id, flow_name, %tag, %worker_id, reason, traceback);
+                }
+                (Answer::Ack, Some(status))
+            }
             // A drained execution has a job of its own in the queue again.
-            Ok(Driven::Ended | Driven::Parked | Driven::Drained) => Answer::Ack,
-            Ok(Driven::Fenced) => Answer::Silence,
+            Ok(Driven::Parked | Driven::Drained) => (Answer::Ack, None),
+            // Redelivery of this very job is what lets another take over at once.
+            Ok(Driven::Abandoned) => (Answer::Nak(Millis(0)), None),
+            Ok(Driven::Fenced) => (Answer::Silence, None),
             // Whether the claim is still ours is not known any more, so the message may be another's: let the lease run
             // out instead of sending it back.
-            Err(_) => Answer::Silence,
+            Err(error) => {
+                notice!(error, Notice::EndNotRecorded, %run_id, %worker_id, reason = %error);
+                (Answer::Silence, None)
+            }
         })
+    }
+
+    /// Whether the worker that holds an execution has not been heard for too long.
+    async fn is_owner_gone(&self, state: &State) -> Result<bool, EngineError> {
+        let Some(owner) = state.claim.as_ref().map(|claim| &claim.worker) else {
+            return Ok(false);
+        };
+        if *owner == self.options.worker {
+            return Ok(false);
+        }
+        let heard = self.engine.store().worker(owner).await?.map(|record| record.seen_at);
+        Ok(heard.is_none_or(|at| at.after(self.options.disconnect_after) < self.now()))
     }
 
     /// Drives while the lease of the job is extended, for as long as the driving lives.
@@ -126,22 +178,34 @@ impl Shared {
                 driven = &mut drive => return driven,
                 _ = ticks.tick() => {
                     // A lease that could not be extended may run out; the claim, not the lease, says whose it is.
-                    let _ = self.engine.store().extend(delivery, self.options.lease, self.now()).await;
+                    let extended = self.engine.store().extend(delivery, self.options.lease, self.now()).await;
+                    if let Err(error) = extended {
+                        let worker_id = &self.options.worker;
+                        notice!(warn, Notice::LeaseNotExtended, run_id = %execution, %worker_id, reason = %error);
+                    }
                 }
             }
         }
     }
 
-    async fn cannot_load(&self, execution: &ExecutionId, error: &LoadError) -> Result<Answer, EngineError> {
-        let (code, reason) = match error {
-            LoadError::NotFound(_) => ("FLOW_NOT_FOUND", DeadLetter::FlowNotFound),
-            LoadError::Failed(_) => ("LOAD_FAILED", DeadLetter::ExecutionError),
+    async fn cannot_load(
+        &self,
+        message: &JobMessage,
+        delivery: &Delivery,
+        error: &LoadError,
+    ) -> Result<Attended, EngineError> {
+        let (code, reason, said) = match error {
+            LoadError::NotFound(_) => ("FLOW_NOT_FOUND", DeadLetter::FlowNotFound, Notice::FlowNotFound),
+            LoadError::Failed(_) => ("LOAD_FAILED", DeadLetter::ExecutionError, Notice::ExecutionFailed),
         };
+        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+        let (flow_name, tag) = (&message.flow_name, &delivery.tag);
+        notice!(error, said, %run_id, flow_name, %tag, %worker_id, reason = %error);
         let command =
             FailExecution { error: ErrorInfo::new(code, error.to_string()), dead_letter: Some(reason) };
         let request = Request::new(self.issuer(Epoch(0)), self.now(), command);
-        match self.engine.command(execution, &request).await {
-            Ok(_) | Err(EngineError::Rejected(_)) => Ok(Answer::Ack),
+        match self.engine.command(run_id, &request).await {
+            Ok(_) | Err(EngineError::Rejected(_)) => Ok((Answer::Ack, Some(RunStatus::Failed))),
             Err(error) => Err(error),
         }
     }

@@ -4,13 +4,28 @@
 //! of tasks, and the rule that a worker which lost its claim touches nothing any more. How a task is run is a `Runtime`;
 //! where a flow's plan comes from is a `Flows`.
 
+/// Says a notice of the contract in the log, with what is known beside it. Never the parameters.
+macro_rules! notice {
+    ($level:ident, $notice:expr, $($fields:tt)*) => {
+        tracing::$level!(err_id = $notice.err_id(), msg_id = $notice.msg_id(), $($fields)*, "{}", $notice.text())
+    };
+}
+
 mod attempt;
 mod drive;
+pub mod flows;
+mod functions;
 mod handle;
+mod local;
 mod message;
+pub mod process;
+pub mod python;
+mod registry;
 mod runtime;
 mod worker;
 
+pub use functions::{Functions, InvalidFlow, RustFlow, RustTask};
+pub use local::LocalRuntime;
 pub use message::{InvalidJob, JobMessage};
 pub use runtime::{Call, End, Flows, LoadError, Runtime, Stop, Urgency};
 pub use worker::{Options, Worker};

@@ -49,6 +49,8 @@ pub struct Call {
     pub attempt: Attempt,
     /// What to run.
     pub task: TaskSpec,
+    /// The flow that it belongs to: its name, and what of the environment its tasks may see.
+    pub plan: Arc<Plan>,
     /// What tasks share.
     pub context: Context,
     /// The loops around it, outermost first.
@@ -116,6 +118,12 @@ pub enum Urgency {
 /// Tells an attempt to stop.
 #[derive(Debug, Clone)]
 pub struct Stop(pub(crate) watch::Receiver<Urgency>);
+
+impl From<watch::Receiver<Urgency>> for Stop {
+    fn from(urgency: watch::Receiver<Urgency>) -> Self {
+        Self(urgency)
+    }
+}
 
 impl Stop {
     /// Whether it should stop now.

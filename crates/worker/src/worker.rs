@@ -1,17 +1,23 @@
 //! The run loop: as many executions at once as there is room for, until it is told to stop.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+use pyoco_core::notice::Notice;
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_engine::{Clock, Engine};
 use pyoco_ports::StoreError;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::registry::Registry;
 use crate::runtime::{Flows, Runtime};
+
+/// After a failure of the store, so long before the next try.
+const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// What an operator chooses for a worker.
 #[derive(Debug, Clone)]
@@ -32,6 +38,14 @@ pub struct Options {
     pub cancel_grace: Millis,
     /// A pause longer than this does not hold the worker.
     pub park_after: Millis,
+    /// Which process this is, for people who see two of the same name.
+    pub instance: String,
+    /// How often it reports to the registry (`PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC`).
+    pub heartbeat_every: Duration,
+    /// A worker that was not heard for so long is taken for dead (`PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC`).
+    pub disconnect_after: Millis,
+    /// How long running tasks may go on after the worker was told to stop; then they go to another worker.
+    pub drain_for: Duration,
 }
 
 impl Options {
@@ -46,6 +60,10 @@ impl Options {
             extend_every: Duration::from_secs(10),
             cancel_grace: Millis(30_000),
             park_after: Millis(5_000),
+            instance: String::new(),
+            heartbeat_every: Duration::from_secs(5),
+            disconnect_after: Millis(20_000),
+            drain_for: Duration::from_secs(25),
         }
     }
 }
@@ -59,20 +77,38 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     /// What `$env` shows.
     pub(crate) env: HashMap<String, String>,
-    /// The worker is to stop: finish what runs, start nothing more.
-    pub(crate) drain: watch::Receiver<bool>,
+    pub(crate) drain: watch::Receiver<Drain>,
+    pub(crate) registry: Registry,
+}
+
+/// Whether the worker is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Drain {
+    /// It is not.
+    No,
+    /// Tasks that run may finish; nothing more is started.
+    Finishing,
+    /// Nothing is waited for any longer.
+    Over,
 }
 
 impl Shared {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
+
+    pub(crate) fn drain(&self) -> Drain {
+        *self.drain.borrow()
+    }
 }
 
 /// A worker.
 pub struct Worker {
     shared: Arc<Shared>,
-    drain: watch::Sender<bool>,
+    drain: watch::Sender<Drain>,
+    /// Held by whoever runs jobs, so that closing can wait for them.
+    busy: RwLock<()>,
+    reporting: OnceLock<AbortOnDropHandle<()>>,
 }
 
 impl std::fmt::Debug for Worker {
@@ -91,13 +127,29 @@ impl Worker {
         runtime: Arc<dyn Runtime>,
         env: HashMap<String, String>,
     ) -> Self {
-        let (drain, receiver) = watch::channel(false);
-        let shared = Shared { engine, options, flows, runtime, clock, env, drain: receiver };
-        Self { shared: Arc::new(shared), drain }
+        let (drain, receiver) = watch::channel(Drain::No);
+        let registry = Registry::default();
+        let shared = Shared { engine, options, flows, runtime, clock, env, drain: receiver, registry };
+        Self { shared: Arc::new(shared), drain, busy: RwLock::new(()), reporting: OnceLock::new() }
+    }
+
+    /// What it was told.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
+    }
+
+    /// From the first job it looks for on, a worker is in the registry.
+    fn report(&self) {
+        let shared = self.shared.clone();
+        self.reporting.get_or_init(|| {
+            AbortOnDropHandle::new(tokio::spawn(async move { shared.keep_reporting().await }))
+        });
     }
 
     /// Waits for one job, up to `patience`, and sees it through. `None` when none came, or it was none.
     pub async fn run_once(&self, patience: Duration) -> Result<Option<ExecutionId>, StoreError> {
+        let _busy = self.busy.read().await;
+        self.report();
         let shared = &self.shared;
         let mut taken = shared.take(1).await?;
         if taken.is_empty() {
@@ -110,19 +162,27 @@ impl Worker {
         }
     }
 
-    /// Runs until `close`. Failures of the store are waited out.
+    /// Runs until it is told to stop. Failures of the store are waited out.
     pub async fn run(&self) {
+        let _busy = self.busy.read().await;
+        self.report();
         let shared = &self.shared;
         let mut drain = shared.drain.clone();
         let mut jobs: JoinSet<()> = JoinSet::new();
-        while !*drain.borrow() {
+        while shared.drain() == Drain::No {
             let free = shared.options.concurrency.saturating_sub(jobs.len());
-            if free > 0
-                && let Ok(taken) = shared.take(free).await
-            {
-                for delivery in taken {
-                    let shared = shared.clone();
-                    jobs.spawn(async move { drop(shared.handle(&delivery).await) });
+            if free > 0 {
+                match shared.take(free).await {
+                    Ok(taken) => {
+                        for delivery in taken {
+                            let shared = shared.clone();
+                            jobs.spawn(async move { drop(shared.handle(&delivery).await) });
+                        }
+                    }
+                    Err(error) => {
+                        notice!(error, Notice::StoreUnavailable, worker_id = %shared.options.worker, reason = %error);
+                        tokio::time::sleep(AFTER_FAILURE).await;
+                    }
                 }
             }
             let has_room = jobs.len() < shared.options.concurrency;
@@ -136,10 +196,45 @@ impl Worker {
         while jobs.join_next().await.is_some() {}
     }
 
-    /// Tells the worker to stop: tasks that run may finish, nothing more is started, and what is left goes back.
-    pub fn close(&self) {
-        self.drain.send_replace(true);
+    /// Tells the worker to stop: tasks that run may finish for a while, nothing more is started, and what is left goes
+    /// back to the queue.
+    pub fn stop(&self) {
+        press(&self.drain, Drain::Finishing);
     }
+
+    /// Tells the worker to let go at once: tasks that run are ended and go to another worker.
+    pub fn abandon(&self) {
+        press(&self.drain, Drain::Over);
+    }
+
+    /// Stops, waits for what is in hand, and says goodbye in the registry.
+    pub async fn close(&self) {
+        self.stop();
+        let patience = tokio::time::sleep(self.shared.options.drain_for);
+        let idle = self.busy.write();
+        tokio::pin!(patience, idle);
+        tokio::select! {
+            _alone = &mut idle => {}
+            () = &mut patience => {
+                self.abandon();
+                drop(idle.await);
+            }
+        }
+        if let Some(reporting) = self.reporting.get() {
+            reporting.abort();
+            self.shared.registry.stopped(self.shared.now());
+            self.shared.report().await;
+        }
+    }
+}
+
+/// Goes further in stopping, never back.
+fn press(drain: &watch::Sender<Drain>, to: Drain) {
+    drain.send_if_modified(|now| {
+        let is_further = to > *now;
+        *now = to.max(*now);
+        is_further
+    });
 }
 
 impl Shared {

@@ -20,7 +20,7 @@ use pyoco_core::plan::{BlockBuilder, Kind, Plan, Policy, TaskIndex, TaskSpec};
 use pyoco_core::state::{Phase, Root, State};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_engine::{Clock, Engine, Ids, Settings, Submission};
-use pyoco_ports::{Append, DeadLetters, EventLog, Job, WorkQueue};
+use pyoco_ports::{Append, DeadLetters, EventLog, Job, WorkQueue, WorkerRegistry};
 use pyoco_store_memory::MemoryStore;
 use pyoco_testkit::*;
 use pyoco_worker::*;
@@ -120,6 +120,10 @@ impl Bench {
     fn worker(&self, name: &str) -> Worker {
         let mut options = Options::new(worker_id(name), vec![Tag::default()]);
         options.cancel_grace = Millis(50);
+        self.worker_with(options)
+    }
+
+    fn worker_with(&self, options: Options) -> Worker {
         let flows = Arc::new(OneFlow(self.plan.clone()));
         Worker::new(
             self.engine.clone(),
@@ -166,6 +170,22 @@ impl Bench {
         while self.calls().len() < wanted {
             self.functions.called.notified().await;
         }
+    }
+
+    /// What a worker says about itself, once it says that it is in this state.
+    async fn registered(&self, worker: &str, state: &str) -> Value {
+        let look = async {
+            loop {
+                if let Some(record) = self.store.worker(&worker_id(worker)).await.unwrap() {
+                    let body: Value = serde_json::from_slice(&record.body).unwrap();
+                    if body["state"] == state {
+                        return body;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), look).await.expect(state)
     }
 
     fn calls(&self) -> Vec<String> {
@@ -376,7 +396,7 @@ async fn a_worker_that_is_closed_finishes_its_task_and_gives_the_rest_back() {
     let closing = async {
         bench.until(&execution, |state| !state.open.running.is_empty()).await;
         bench.ask(&execution, cancel_node("slow")).await;
-        worker.close();
+        worker.stop();
     };
     let ((), ()) = tokio::join!(closing, worker.run());
     let state = bench.state(&execution).await;
@@ -426,4 +446,50 @@ async fn a_job_of_a_run_that_nobody_knows_is_tried_again_and_then_buried() {
     }
     bench.run_one().await;
     assert_eq!((bench.store.count_letters().await.unwrap(), bench.jobs().await), (1, 0));
+}
+
+#[tokio::test]
+async fn the_registry_shows_what_a_worker_does_and_that_it_left_in_good_order() {
+    let bench = Bench::new(Graph::chain(&["slow"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    let worker = bench.worker("w1");
+    let looking = async {
+        bench.until(&execution, |state| !state.open.running.is_empty()).await;
+        let running = bench.registered("w1", "RUNNING").await;
+        assert_eq!(running["current_run_id"], json!(execution));
+        assert_eq!(running["tags"], json!(["default"]));
+        bench.functions.release.notify_one();
+        let idle = bench.registered("w1", "IDLE").await;
+        assert_eq!((&idle["last_run_id"], &idle["current_run_id"]), (&json!(execution), &Value::Null));
+        assert_eq!(idle["last_run_status"], json!("COMPLETED"));
+        worker.close().await;
+    };
+    let ((), ()) = tokio::join!(looking, worker.run());
+    let left = bench.registered("w1", "STOPPED_GRACEFUL").await;
+    assert_eq!(left["stop_reason"], json!("graceful_shutdown"));
+    assert!(left["stopped_at"].is_f64());
+}
+
+#[tokio::test]
+async fn a_worker_that_waited_long_enough_gives_its_running_task_to_another() {
+    let bench = Bench::new(Graph::chain(&["slow", "ok"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    let mut options = Options::new(worker_id("w1"), vec![Tag::default()]);
+    options.drain_for = Duration::from_millis(20);
+    let leaving = bench.worker_with(options);
+    let closing = async {
+        bench.until_called(1).await;
+        leaving.close().await;
+    };
+    let ((), ()) = tokio::join!(closing, leaving.run());
+    assert_eq!(bench.jobs().await, 1, "its message is in the queue again");
+    let next = bench.worker("w2");
+    let finishing = async {
+        bench.until_called(2).await;
+        bench.functions.release.notify_one();
+    };
+    let ((), ran) = tokio::join!(finishing, next.run_once(Duration::from_secs(5)));
+    assert_eq!(ran.unwrap(), Some(execution.clone()));
+    assert_eq!(bench.state(&execution).await.phase, Phase::Completed);
+    assert_eq!(bench.calls(), ["slow", "slow", "ok"]);
 }

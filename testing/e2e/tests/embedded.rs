@@ -152,6 +152,8 @@ async fn runs_survive_the_loss_of_the_process_and_completed_tasks_do_not_run_aga
             _ = first.worker.run_once(Duration::from_secs(5)) => panic!("it was to hang"),
         }
         *ledger.hang_on.lock().unwrap() = None;
+        // A process that is gone holds no file.
+        first.store.close().await.unwrap();
     }
     clock.0.fetch_add(31_000_000, Ordering::SeqCst);
     let second = process(folder.path(), "w2", &clock, &ids, &ledger);

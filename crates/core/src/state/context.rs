@@ -1,5 +1,7 @@
 //! What tasks and expressions share: parameters, results, scratch and artifacts.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
@@ -7,20 +9,20 @@ use super::Output;
 use crate::event::{BlobRef, Changes};
 use crate::json::Object;
 
-/// The four shared mappings.
+/// The four shared mappings. A copy shares them with the original until one of both changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
-    params: Value,
-    results: Value,
-    scratch: Value,
-    artifacts: Value,
+    params: Arc<Value>,
+    results: Arc<Value>,
+    scratch: Arc<Value>,
+    artifacts: Arc<Value>,
     /// Values that stand outside the log, by dotted path. What the mapping shows for them is a stand-in.
     pub refs: IndexMap<String, BlobRef>,
 }
 
 impl Default for Context {
     fn default() -> Self {
-        let empty = || Value::Object(Map::new());
+        let empty = || Arc::new(Value::Object(Map::new()));
         Self {
             params: empty(),
             results: empty(),
@@ -68,7 +70,7 @@ impl Root {
 
 impl Context {
     /// A whole mapping.
-    pub const fn root(&self, root: Root) -> &Value {
+    pub fn root(&self, root: Root) -> &Value {
         match root {
             Root::Params => &self.params,
             Root::Results => &self.results,
@@ -79,15 +81,16 @@ impl Context {
 
     fn members(&mut self, root: Root) -> Option<&mut Map<String, Value>> {
         match root {
-            Root::Params => self.params.as_object_mut(),
-            Root::Results => self.results.as_object_mut(),
-            Root::Scratch => self.scratch.as_object_mut(),
-            Root::Artifacts => self.artifacts.as_object_mut(),
+            Root::Params => Arc::make_mut(&mut self.params),
+            Root::Results => Arc::make_mut(&mut self.results),
+            Root::Scratch => Arc::make_mut(&mut self.scratch),
+            Root::Artifacts => Arc::make_mut(&mut self.artifacts),
         }
+        .as_object_mut()
     }
 
     pub(crate) fn give_params(&mut self, params: &Object) {
-        self.params = Value::Object(params.0.clone());
+        self.params = Arc::new(Value::Object(params.0.clone()));
     }
 
     fn put(&mut self, root: Root, key: &str, value: &Value, reference: Option<&BlobRef>) {
@@ -173,8 +176,6 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

@@ -1,0 +1,62 @@
+//! What a worker runs by itself: Python functions and commands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pyoco_core::plan::Runner;
+use pyoco_engine::Clock;
+use pyoco_ports::{Blobs, TaskLogs};
+
+use crate::flows::FlowSources;
+use crate::process::CommandRuntime;
+use crate::python::{PythonOptions, PythonRuntime};
+use crate::runtime::{Call, End, Runtime, Stop};
+
+/// Runs each task the way its plan says.
+#[derive(Debug)]
+pub struct LocalRuntime {
+    python: Arc<PythonRuntime>,
+    commands: CommandRuntime,
+}
+
+impl LocalRuntime {
+    /// A runtime; nothing is started before it is needed.
+    pub fn new(
+        options: PythonOptions,
+        logs: Arc<dyn TaskLogs>,
+        blobs: Arc<dyn Blobs>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let (folder, env) = (options.folder.clone(), options.env.clone());
+        let commands = CommandRuntime::new(logs.clone(), blobs.clone(), clock.clone(), folder, env);
+        Self { python: Arc::new(PythonRuntime::new(options, logs, blobs, clock)), commands }
+    }
+
+    /// Where the plans of its flows come from.
+    pub fn flows(&self) -> FlowSources {
+        FlowSources::new(self.python.clone())
+    }
+
+    /// Starts the processes that are kept warm. An error says why no Python task can run.
+    pub async fn warm_up(&self) -> Result<(), String> {
+        self.python.warm_up().await
+    }
+
+    /// Ends the processes of Python tasks. Attempts that still run end with their futures.
+    pub async fn close(&self) {
+        self.python.close().await;
+    }
+}
+
+#[async_trait]
+impl Runtime for LocalRuntime {
+    async fn run(&self, call: Call, stop: Stop) -> End {
+        match &call.task.runner {
+            Runner::Callable(_) | Runner::Registered(_) => self.python.run(&call, stop).await,
+            Runner::Command(argv) => self.commands.run(&call, argv, stop).await,
+            Runner::Wait { .. } | Runner::External => {
+                End::error(&format!("task '{}' is not for a worker", call.task.name))
+            }
+        }
+    }
+}

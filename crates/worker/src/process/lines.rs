@@ -1,0 +1,277 @@
+//! What a process writes, as lines: read while it runs, stored in batches, never more in memory than a few reads.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId};
+use pyoco_engine::Clock;
+use pyoco_ports::{LogLine, LogStream, TaskLogs};
+use tokio::net::unix::pipe::{self, Receiver};
+use tokio_util::sync::CancellationToken;
+
+/// A longer line is split.
+const LONGEST_LINE: usize = 64 * 1024;
+/// One read, and when lines that are waiting are stored although more could be read.
+const READ: usize = 64 * 1024;
+const BATCH: usize = 256 * 1024;
+/// After the end of an attempt at most so much is still read: a pipe holds less, unless somebody goes on writing.
+const LEFT_OVER: usize = 2 << 20;
+/// Lines that an error message may quote.
+const KEPT_LINES: usize = 20;
+const KEPT_BYTES: usize = 400;
+/// How often a failing store is asked again, and after how long.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A pipe: the end that a process writes to, and ours.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, Pipe)> {
+    let (sender, receiver) = pipe::pipe()?;
+    let now = File::from(receiver.as_fd().try_clone_to_owned()?);
+    Ok((sender.into_blocking_fd()?, Pipe { receiver, now, buffer: Vec::new() }))
+}
+
+/// Our end of a process's stdout or stderr.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    receiver: Receiver,
+    /// The same pipe, for asking it at once: the receiver knows only what the runtime has noticed so far.
+    now: File,
+    buffer: Vec<u8>,
+}
+
+impl Pipe {
+    /// Reads until the writers are gone, or until `done`; what was written before `done` is read to the end.
+    pub(crate) async fn pump(&mut self, scribe: &mut Scribe<'_>, done: &CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                ready = self.receiver.readable() => if ready.is_err() { break },
+                () = done.cancelled() => break,
+            }
+            self.buffer.resize(READ, 0);
+            match self.receiver.try_read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(size) => {
+                    scribe.hear(self.buffer.get(..size).unwrap_or_default());
+                    self.drain(scribe, BATCH);
+                    scribe.store().await;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            }
+        }
+        self.drain(scribe, LEFT_OVER);
+        scribe.finish();
+        scribe.store().await;
+    }
+
+    /// Reads what is there now. A process that has answered wrote everything before, so nothing of it is missed.
+    fn drain(&mut self, scribe: &mut Scribe<'_>, limit: usize) {
+        let mut total = 0;
+        self.buffer.resize(READ, 0);
+        while total < limit {
+            match self.now.read(&mut self.buffer) {
+                Ok(0) => return,
+                Ok(size) => {
+                    scribe.hear(self.buffer.get(..size).unwrap_or_default());
+                    total += size;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Whose lines they are, and where they go.
+pub(crate) struct TaskLines {
+    pub(crate) logs: Arc<dyn TaskLogs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) execution: ExecutionId,
+    pub(crate) task: String,
+    /// Without a node (modules that are imported while a flow is loaded) lines are told to the operator only.
+    pub(crate) node: Option<(NodeId, Attempt)>,
+}
+
+/// Makes lines of bytes.
+pub(crate) struct Scribe<'a> {
+    whose: &'a TaskLines,
+    stream: LogStream,
+    partial: Vec<u8>,
+    lines: Vec<LogLine>,
+    last: VecDeque<String>,
+    kept: VecDeque<u8>,
+    keep: usize,
+    total: usize,
+}
+
+impl<'a> Scribe<'a> {
+    pub(crate) fn new(whose: &'a TaskLines, stream: LogStream) -> Self {
+        let (lines, last, kept) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        Self { whose, stream, partial: Vec::new(), lines, last, kept, keep: 0, total: 0 }
+    }
+
+    /// Keeps the last bytes for `kept`.
+    pub(crate) fn keeping(self, bytes: usize) -> Self {
+        Self { keep: bytes, ..self }
+    }
+
+    /// The kept text without the line breaks at its end, and whether something before it was left out.
+    pub(crate) fn kept(&mut self) -> (String, bool) {
+        let text = String::from_utf8_lossy(self.kept.make_contiguous());
+        (text.trim_end_matches(['\n', '\r']).to_owned(), self.total > self.keep)
+    }
+
+    /// The last lines, for an error message.
+    pub(crate) fn last_lines(&self) -> String {
+        self.last.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    fn hear(&mut self, mut bytes: &[u8]) {
+        if self.keep > 0 {
+            self.total += bytes.len();
+            self.kept.extend(bytes.get(bytes.len().saturating_sub(self.keep)..).unwrap_or_default());
+            self.kept.drain(..self.kept.len().saturating_sub(self.keep));
+        }
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (line, rest) = bytes.split_at(end);
+            self.extend(line);
+            self.end_line();
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+        self.extend(bytes);
+    }
+
+    /// Adds to the line that is not finished, and splits it where it becomes too long.
+    fn extend(&mut self, mut bytes: &[u8]) {
+        while self.partial.len() + bytes.len() > LONGEST_LINE {
+            let (now, later) = bytes.split_at(LONGEST_LINE - self.partial.len());
+            self.partial.extend_from_slice(now);
+            // Not in the middle of a character.
+            let whole = match std::str::from_utf8(&self.partial) {
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                Ok(_) | Err(_) => self.partial.len(),
+            };
+            let cut = self.partial.split_off(whole);
+            self.end_line();
+            self.partial = cut;
+            bytes = later;
+        }
+        self.partial.extend_from_slice(bytes);
+    }
+
+    fn end_line(&mut self) {
+        if self.partial.last() == Some(&b'\r') {
+            self.partial.pop();
+        }
+        let text = String::from_utf8_lossy(&self.partial).into_owned();
+        self.partial.clear();
+        let (run_id, task, stream) = (&self.whose.execution, &self.whose.task, self.stream.name());
+        tracing::info!(target: "pyoco_server.task", %run_id, task, stream, "{text}");
+        if self.last.len() == KEPT_LINES {
+            self.last.pop_front();
+        }
+        let kept = text.get(..text.floor_char_boundary(KEPT_BYTES)).unwrap_or_default();
+        self.last.push_back(kept.to_owned());
+        if let Some((node, attempt)) = &self.whose.node {
+            let at = self.whose.clock.now();
+            self.lines.push(LogLine { node: node.clone(), attempt: *attempt, stream: self.stream, at, text });
+        }
+    }
+
+    /// A line need not be finished to be one.
+    fn finish(&mut self) {
+        if !self.partial.is_empty() {
+            self.end_line();
+        }
+    }
+
+    /// Stores what was heard. Whoever writes faster than that waits at its pipe.
+    async fn store(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let lines = std::mem::take(&mut self.lines);
+        let run_id = &self.whose.execution;
+        for tried in 1..=TRIES {
+            let Err(error) = self.whose.logs.write_lines(run_id, lines.clone()).await else { return };
+            if tried == TRIES || !error.kind.is_retryable() {
+                // The task is worth more than its words; the operator has them above.
+                let lost = lines.len();
+                tracing::error!(%run_id, task = self.whose.task, lost, "the lines of a task cannot be stored: {error}");
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> pyoco_core::time::Timestamp {
+            pyoco_core::time::Timestamp::from_micros(0)
+        }
+    }
+
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl TaskLogs for Nowhere {
+        async fn write_lines(&self, _: &ExecutionId, _: Vec<LogLine>) -> Result<(), pyoco_ports::StoreError> {
+            Ok(())
+        }
+
+        async fn read_lines(
+            &self,
+            _: &ExecutionId,
+            _: u64,
+            _: usize,
+        ) -> Result<Vec<(u64, LogLine)>, pyoco_ports::StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn lines_of(chunks: &[&[u8]]) -> Vec<String> {
+        let whose = TaskLines {
+            logs: Arc::new(Nowhere),
+            clock: Arc::new(Noon),
+            execution: ExecutionId::new("e-1").unwrap(),
+            task: "t".to_owned(),
+            node: Some((NodeId::new("t").unwrap(), Attempt(1))),
+        };
+        let mut scribe = Scribe::new(&whose, LogStream::Stdout);
+        for chunk in chunks {
+            scribe.hear(chunk);
+        }
+        scribe.finish();
+        scribe.lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn lines_are_found_wherever_the_reads_fall() {
+        assert_eq!(lines_of(&[b"one\ntw", b"o\r\n", b"\nthree"]), ["one", "two", "", "three"]);
+        assert_eq!(lines_of(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        assert_eq!(lines_of(&[b"a\xffb\n"]), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn a_long_line_is_split_between_characters() {
+        let text = format!("x{}", "é".repeat(LONGEST_LINE));
+        let lines = lines_of(&[text.as_bytes(), b"\n"]);
+        assert_eq!(lines.concat(), text);
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.len() <= LONGEST_LINE));
+    }
+}

@@ -1,0 +1,182 @@
+//! What a flow needs of Python before it has a plan: which callables can be imported, which tasks are discovered, and
+//! the description of a flow that a resolver builds.
+
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use pyoco_core::ids::ExecutionId;
+use pyoco_core::plan::{Runner, TaskSpec};
+use pyoco_flow::Loaded;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::answer::Said;
+use super::attempt::{Heard, Stopping};
+use super::{OF_PLUGIN, PythonRuntime, wire};
+use crate::process::{TaskLines, how_it_ended};
+use crate::runtime::{Stop, Urgency};
+
+/// Importing the modules of a flow may take so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A process that serves old code is replaced.
+const RELOADS: u32 = 5;
+
+/// What was found when the callables of a flow were imported.
+#[derive(Debug, Deserialize)]
+pub(super) struct LoadedAnswer {
+    errors: IndexMap<String, String>,
+    discovered: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+/// What a resolver said.
+#[derive(Debug, Deserialize)]
+pub(super) struct FlowAnswer {
+    #[serde(default)]
+    ir: Option<Value>,
+    #[serde(default)]
+    unknown: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    traceback: Option<String>,
+}
+
+/// A flow of a resolver.
+#[derive(Debug)]
+pub(crate) enum Described {
+    /// As data.
+    Ir(Value),
+    /// The resolver does not know it.
+    Unknown,
+}
+
+impl PythonRuntime {
+    /// Whether flows may come from a resolver.
+    pub(crate) fn has_resolver(&self) -> bool {
+        self.options.flow_resolver.is_some()
+    }
+
+    /// The folder of named flows.
+    pub(crate) fn flows_dir(&self) -> Option<&std::path::Path> {
+        self.options.flows_dir.as_deref()
+    }
+
+    /// Imports callables, in this order, where the flow's tasks will run. What cannot be imported is said, and so is what
+    /// went wrong beside it.
+    pub(crate) async fn load<'a>(
+        &self,
+        execution: &ExecutionId,
+        flow: &str,
+        exposed: Option<&[String]>,
+        callables: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(Loaded, Vec<String>), String> {
+        let callables: Vec<_> = callables.collect();
+        let discovery = self.options.env.get("PYOCO_DISCOVERY_MODULES").map_or("", String::as_str);
+        let request = json!({"op": "load", "callables": callables, "discovery": discovery});
+        match self.ask(execution, flow, exposed, &request).await? {
+            Said::Loaded(found) => {
+                let loaded = Loaded { missing: found.errors, discovered: discovered(found.discovered)? };
+                Ok((loaded, found.warnings))
+            }
+            Said::Need(_) | Said::Stale { .. } | Said::Done(_) | Said::Flow(_) => {
+                Err("the task process answered another question".to_owned())
+            }
+        }
+    }
+
+    /// Asks the resolver for a flow.
+    pub(crate) async fn describe(&self, execution: &ExecutionId, flow: &str) -> Result<Described, String> {
+        match self.ask(execution, flow, None, &json!({"op": "flow", "name": flow})).await? {
+            Said::Flow(answer) => match *answer {
+                FlowAnswer { ir: Some(ir), .. } => Ok(Described::Ir(ir)),
+                FlowAnswer { unknown: Some(_), .. } => Ok(Described::Unknown),
+                FlowAnswer { error, traceback, .. } => {
+                    let traceback = traceback.unwrap_or_default();
+                    tracing::error!(run_id = %execution, flow, "the flow resolver failed:\n{traceback}");
+                    Err(error.unwrap_or_else(|| "the flow resolver failed".to_owned()))
+                }
+            },
+            Said::Need(_) | Said::Stale { .. } | Said::Done(_) | Said::Loaded(_) => {
+                Err("the task process answered another question".to_owned())
+            }
+        }
+    }
+
+    async fn ask(
+        &self,
+        execution: &ExecutionId,
+        flow: &str,
+        exposed: Option<&[String]>,
+        request: &impl Serialize,
+    ) -> Result<Said, String> {
+        let asked = self.ask_until_fresh_about(execution, flow, exposed, request);
+        let too_long = || format!("importing the tasks of '{flow}' took longer than {PATIENCE:?}");
+        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(too_long()))
+    }
+
+    async fn ask_until_fresh_about(
+        &self,
+        execution: &ExecutionId,
+        flow: &str,
+        exposed: Option<&[String]>,
+        request: &impl Serialize,
+    ) -> Result<Said, String> {
+        let place = self.place(flow, exposed);
+        let request = wire::encode(request, &[]).map_err(|error| error.to_string())?;
+        let lines = TaskLines {
+            logs: self.logs.clone(),
+            clock: self.clock.clone(),
+            execution: execution.clone(),
+            task: format!("import of {flow}"),
+            node: None,
+        };
+        for _ in 0..RELOADS {
+            let mut lease = self.pool.take(&place).await?;
+            let nobody = watch::Sender::new(Urgency::None);
+            let mut stopping =
+                Stopping { stop: Stop::from(nobody.subscribe()), was_asked: false, was_told: false };
+            let (heard, last_words) = self.converse(&mut lease, None, &lines, &request, &mut stopping).await;
+            match heard {
+                Heard::Answer(Said::Stale { .. }, _) => drop(lease),
+                Heard::Answer(said, _) => {
+                    lease.give_back();
+                    return Ok(said);
+                }
+                Heard::Gone(status) => {
+                    let how = status.map_or_else(|| "is gone".to_owned(), how_it_ended);
+                    return Err(format!("the process that imports the tasks {how}\n{last_words}")
+                        .trim_end()
+                        .to_owned());
+                }
+                Heard::Broken(message) => return Err(message),
+            }
+        }
+        Err("the modules of the flow change faster than they can be imported".to_owned())
+    }
+}
+
+/// Tasks that modules and plugins offer. They are described like the tasks of a flow whose tasks depend on nothing.
+fn discovered(mut tasks: Vec<Value>) -> Result<Vec<TaskSpec>, String> {
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
+    for task in &mut tasks {
+        if let Some(task) = task.as_object_mut() {
+            // Links between module-level tasks are of the run that made them.
+            task.insert("deps".to_owned(), json!([]));
+            task.shift_remove("deps_outside_flow");
+        }
+    }
+    let flow = json!({"ir": 1, "flow": "discovered", "mode": "dag", "tasks": tasks, "program": null});
+    let mut plan = pyoco_flow::ir::compile(&flow).map_err(|error| error.to_string())?;
+    for spec in &mut plan.tasks {
+        let described = tasks.iter().find(|task| task["name"] == spec.name);
+        spec.runner = match described.and_then(|task| task["callable"].as_str()) {
+            Some(address) => Runner::Callable(address.to_owned()),
+            None => Runner::Registered(format!("{OF_PLUGIN}{}", spec.name)),
+        };
+    }
+    Ok(plan.tasks)
+}
