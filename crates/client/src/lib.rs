@@ -1,1 +1,22 @@
-//! A client of the gateway: every endpoint as a method, errors as values.
+//! A typed HTTP client of the gateway: submit runs, read them, watch them, cancel them.
+//!
+//! Every call is bounded in time and size and fails with an [`Error`] that says what happened. A watch goes on after a broken
+//! connection. Not here: what a run is, and how anything is shown to people.
+
+mod answer;
+mod error;
+mod runs;
+mod sse;
+mod transport;
+mod wait;
+mod watch;
+mod workers;
+
+pub use answer::Answer;
+pub use error::{Call, Error, StatusError};
+pub use pyoco_api as api;
+pub use runs::{RunDelta, RunFilter};
+pub use transport::{Builder, Client};
+pub use wait::is_terminal;
+pub use watch::{Watch, WatchOptions};
+pub use workers::WorkerFilter;

@@ -1,3 +1,105 @@
-//! The HTTP gateway: one folder a surface, the server that carries them, and how errors are answered.
+//! The HTTP gateway: requests become questions to the engine, and what it says becomes answers in the contract's words.
 //!
-//! What may happen to an execution is decided by the core; how it is stored is a port. Here is only HTTP.
+//! One folder or file a surface (`runs`, `workers`, `metrics`, `health`, `docs`). What a request may look like is checked in
+//! `validation` and `body`, before anything is asked; what went wrong is told by `error`, in one place. Nothing is decided
+//! here: `pyoco_core::decide` does that.
+
+mod body;
+mod caller;
+mod docs;
+mod error;
+mod guard;
+mod health;
+mod metrics;
+mod pace;
+mod query;
+mod runs;
+mod server;
+mod settings;
+mod validation;
+mod workers;
+
+use std::sync::Arc;
+
+pub use axum::Router;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any, get, patch, post};
+use pyoco_engine::{Clock, Engine};
+use tokio::sync::Semaphore;
+
+pub use server::{ServerLimits, serve};
+pub use settings::Settings;
+
+use error::Refusal;
+
+/// The gateway of one process.
+#[derive(Clone)]
+pub struct Gateway {
+    shared: App,
+}
+
+/// What every handler sees.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    /// One permit for each open watch.
+    pub(crate) watches: Arc<Semaphore>,
+}
+
+pub(crate) type App = Arc<Shared>;
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Gateway")
+    }
+}
+
+impl Gateway {
+    /// A gateway to an engine.
+    pub fn new(engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let watches = Arc::new(Semaphore::new(settings.max_watches));
+        Self { shared: Arc::new(Shared { engine, clock, settings, watches }) }
+    }
+
+    /// Its routes.
+    pub fn router(&self) -> Router {
+        let mut router = Router::new();
+        for (path, methods) in routes() {
+            // As the original: the same path with a slash at its end leads here.
+            router = router.route(&format!("{path}/"), any(without_slash)).route(path, methods);
+        }
+        router
+            .merge(docs::routes())
+            .fallback(|| async { Refusal::path_not_found() })
+            .method_not_allowed_fallback(|| async { Refusal::method_not_allowed() })
+            .layer(axum::middleware::from_fn(guard::guard))
+            .with_state(self.shared.clone())
+    }
+}
+
+fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
+    vec![
+        ("/health", get(health::health)),
+        ("/metrics", get(metrics::metrics)),
+        ("/runs", get(runs::list::list).post(runs::submit::submit)),
+        ("/runs/yaml", post(runs::submit_yaml::submit_yaml).get(runs::get::get_named_yaml)),
+        ("/runs/{run_id}", get(runs::get::get)),
+        ("/runs/{run_id}/tasks", get(runs::tasks::tasks)),
+        ("/runs/{run_id}/watch", get(runs::watch::watch)),
+        ("/runs/{run_id}/cancel", post(runs::cancel::cancel)),
+        ("/workers", get(workers::list)),
+        ("/workers/{worker_id}", patch(workers::hide)),
+    ]
+}
+
+/// 307 to the path without the slash at its end.
+async fn without_slash(uri: Uri) -> Response {
+    let path = uri.path().trim_end_matches('/');
+    let target = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    axum::response::Redirect::temporary(&target).into_response()
+}

@@ -1,0 +1,40 @@
+//! Who is calling. This is the only place that knows; every handler asks for a `Caller` before it does anything.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use pyoco_core::command::Issuer;
+use pyoco_core::event::{Actor, ActorKind};
+use pyoco_core::ids::TenantId;
+
+use crate::App;
+use crate::error::Refusal;
+
+/// Somebody at the API. Without API keys it is nobody in particular, who may see everything.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    /// Whose runs they may see and make; all when there is none.
+    pub(crate) tenant: Option<TenantId>,
+    /// The key they showed.
+    pub(crate) key: Option<String>,
+}
+
+impl Caller {
+    /// As the log names them.
+    pub(crate) fn issuer(&self) -> Issuer {
+        let id = self.key.as_ref().map(|key| format!("api_key:{key}"));
+        Issuer::Caller(Actor { kind: ActorKind::User, id })
+    }
+
+    /// Whether a run of that tenant is theirs to see.
+    pub(crate) fn may_see(&self, tenant: Option<&TenantId>) -> bool {
+        self.tenant.is_none() || self.tenant.as_ref() == tenant
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(_parts: &mut Parts, _app: &App) -> Result<Self, Refusal> {
+        Ok(Self::default())
+    }
+}

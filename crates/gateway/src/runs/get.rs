@@ -1,0 +1,42 @@
+//! One run, as the log has it now.
+
+use axum::Json;
+use axum::extract::State;
+use pyoco_api::{ErrorBody, RunSnapshot};
+use pyoco_core::ids::ExecutionId;
+use serde_json::{Map, Value};
+
+use super::RunId;
+use super::snapshot::{wants_records, with_worker};
+use crate::App;
+use crate::caller::Caller;
+use crate::error::Refusal;
+use crate::query::Query;
+
+/// One run. `include=records` (or `full`, `all`) shows the record of each task.
+#[utoipa::path(get, path = "/runs/{run_id}", params(
+    ("run_id" = String, Path),
+    ("include" = Option<Vec<String>>, Query, description = "`records`, `full` or `all`: with task records")
+), responses((status = 200, body = RunSnapshot), (status = 404, body = ErrorBody), (status = 503, body = ErrorBody)))]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    RunId(run): RunId,
+    query: Query,
+) -> Result<Json<Map<String, Value>>, Refusal> {
+    let mut shown = app.shown(&caller, &run).await?;
+    let worker = with_worker(&app, &mut shown).await;
+    let mut members = shown.members(wants_records(&query), app.settings.max_run_snapshot_bytes);
+    members.extend(worker);
+    Ok(Json(members))
+}
+
+/// `/runs/yaml` is where flows are posted; to look there is to look for a run of that name.
+pub(crate) async fn get_named_yaml(
+    state: State<App>,
+    caller: Caller,
+    query: Query,
+) -> Result<Json<Map<String, Value>>, Refusal> {
+    let run = ExecutionId::new("yaml").map_err(|_| Refusal::run_not_found("yaml"))?;
+    get(state, caller, RunId(run), query).await
+}

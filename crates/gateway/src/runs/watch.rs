@@ -1,0 +1,230 @@
+//! Watching a run: a snapshot for each change, as it happens, and a sign of life in between.
+//!
+//! Nothing is asked again and again: the engine tells when the run changed. The stream makes its next event when the
+//! connection takes it, so a slow reader gets the newest snapshot and misses only what lay between.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use pyoco_api::{ErrorBody, WatchData};
+use pyoco_core::ids::ExecutionId;
+use pyoco_core::notice::Notice;
+use pyoco_engine::Watcher;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::RunId;
+use super::snapshot::{Shown, wants_records};
+use crate::App;
+use crate::caller::Caller;
+use crate::error::Refusal;
+use crate::query::Query;
+use crate::server::Hosting;
+use crate::validation::Inputs;
+
+/// Snapshots of a run as server-sent events, the first at once. `Last-Event-ID` goes on behind what was seen.
+#[utoipa::path(get, path = "/runs/{run_id}/watch", params(
+    ("run_id" = String, Path), ("include" = Option<Vec<String>>, Query, description = "`records`, `full` or `all`: with task records"),
+    ("since" = Option<f64>, Query, description = "only snapshots that changed then or later"),
+    ("timeout_sec" = Option<u32>, Query, minimum = 1, maximum = 600),
+    ("Last-Event-ID" = Option<u64>, Header)
+), responses(
+    (status = 200, body = WatchData, content_type = "text/event-stream"), (status = 400, body = ErrorBody),
+    (status = 404, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)
+))]
+pub(crate) async fn watch(
+    State(app): State<App>,
+    caller: Caller,
+    RunId(run): RunId,
+    query: Query,
+    hosting: Hosting,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let mut inputs = Inputs::default();
+    let timeout = query.integer(&mut inputs, "timeout_sec", 1..=600, 60);
+    let since = query.number(&mut inputs, "since");
+    inputs.finish(Notice::InvalidRequest)?;
+    let seen_event = last_event_id(&headers)?;
+    // Before it is watched: what is not there leaves no trace.
+    app.shown(&caller, &run).await?;
+    let Ok(permit) = app.watches.clone().try_acquire_owned() else {
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
+        return Err(refusal.of_run(run.as_str()).for_now());
+    };
+    let watcher = app.engine.watch(&run);
+    let first = app.shown(&caller, &run).await?;
+    if seen_event.is_some_and(|seen| seen > first.event) {
+        return Err(bad_last_event_id("there is no such event yet").of_run(run.as_str()));
+    }
+    let is_new = seen_event.is_none_or(|seen| first.event > seen);
+    let feed = Feed {
+        run,
+        caller,
+        with_records: wants_records(&query),
+        since,
+        watcher,
+        shown_version: first.snapshot.version,
+        next: is_new.then_some(first),
+        pulse: Box::pin(tokio::time::sleep(app.settings.watch_heartbeat)),
+        end: Box::pin(tokio::time::sleep(std::time::Duration::from_secs(timeout.into()))),
+        closing: hosting.closing,
+        _permit: permit,
+        app,
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+        (header::CONNECTION, "keep-alive"),
+    ];
+    let events = futures_util::stream::unfold(feed, |mut feed| async move {
+        let event = feed.event().await?;
+        Some((Ok::<Bytes, Infallible>(event), feed))
+    });
+    Ok((headers, Body::from_stream(events)).into_response())
+}
+
+/// The event that a client saw last.
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+    match text.and_then(|text| text.parse().ok()) {
+        Some(event) => Ok(Some(event)),
+        None => Err(bad_last_event_id("it is not the number of an event")),
+    }
+}
+
+fn bad_last_event_id(reason: &str) -> Refusal {
+    let detail = format!("invalid Last-Event-ID: {reason}");
+    Refusal::new(StatusCode::BAD_REQUEST, detail).noticed(Notice::InvalidRequest)
+}
+
+/// One open watch.
+struct Feed {
+    app: App,
+    caller: Caller,
+    run: ExecutionId,
+    with_records: bool,
+    since: Option<f64>,
+    watcher: Watcher,
+    /// The newest record that was shown, or that the client has seen.
+    shown_version: u64,
+    next: Option<Shown>,
+    pulse: Pin<Box<Sleep>>,
+    end: Pin<Box<Sleep>>,
+    closing: CancellationToken,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Feed {
+    /// The next event; `None` when the watch is over.
+    async fn event(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(shown) = self.next.take()
+                && self.since.is_none_or(|since| shown.snapshot.updated_at.is_some_and(|at| at >= since))
+            {
+                self.rest();
+                return Some(self.snapshot(shown));
+            }
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return None,
+                () = &mut self.end => return None,
+                _ = self.watcher.changed() => {}
+                () = &mut self.pulse => {
+                    self.rest();
+                    return Some(self.heartbeat());
+                }
+            }
+            let shown = match self.app.shown(&self.caller, &self.run).await {
+                Ok(shown) => shown,
+                Err(refusal) => {
+                    // A stream has no status left to say it with: it ends, and the client comes back.
+                    tracing::warn!(run_id = %self.run, reason = ?refusal, "a watch ends");
+                    return None;
+                }
+            };
+            if shown.snapshot.version > self.shown_version {
+                self.shown_version = shown.snapshot.version;
+                self.next = Some(shown);
+            }
+        }
+    }
+
+    /// The next sign of life is due so long from now.
+    fn rest(&mut self) {
+        self.pulse.as_mut().reset(tokio::time::Instant::now() + self.app.settings.watch_heartbeat);
+    }
+
+    fn now(&self) -> f64 {
+        self.app.clock.now().as_unix_seconds()
+    }
+
+    fn snapshot(&self, shown: Shown) -> Bytes {
+        let event = shown.event;
+        let members = shown.members(self.with_records, self.app.settings.max_run_snapshot_bytes);
+        let data = json!({"run_id": self.run, "snapshot": members, "ts": self.now()});
+        format!("event: snapshot\ndata: {}\nid: {event}\n\n", ascii(&data)).into()
+    }
+
+    fn heartbeat(&self) -> Bytes {
+        let data = json!({"run_id": self.run, "ts": self.now()});
+        format!("event: heartbeat\ndata: {}\n\n", ascii(&data)).into()
+    }
+}
+
+/// JSON in ASCII, on one line.
+fn ascii(value: &Value) -> String {
+    let mut bytes = Vec::new();
+    // A value has a JSON form, and writing to memory does not fail.
+    let _ = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Ascii));
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Writes what is not ASCII as `\uXXXX`.
+struct Ascii;
+
+impl Formatter for Ascii {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(|character: char| !character.is_ascii()) {
+            let (plain, other) = rest.split_at(at);
+            writer.write_all(plain.as_bytes())?;
+            let mut characters = other.chars();
+            if let Some(character) = characters.next() {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+            rest = characters.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_ascii_on_one_line_and_reads_back_as_it_was() {
+        let value = json!({"é": "日本\n\u{1F600} plain \"q\"", "n": [1.5, null]});
+        let text = ascii(&value);
+        assert!(text.is_ascii() && !text.contains('\n'), "{text}");
+        assert!(text.contains("\\u00e9") && text.contains("\\ud83d\\ude00"), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

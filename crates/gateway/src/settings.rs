@@ -1,0 +1,36 @@
+//! What an operator chooses about the gateway. Time-outs and sizes of connections are `ServerLimits`.
+
+use std::time::Duration;
+
+use pyoco_core::ids::Tag;
+use pyoco_core::time::Millis;
+
+/// How the gateway behaves. The default is the contract's.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The tag of a run that names none (`PYOCO_DEFAULT_TAG`).
+    pub default_tag: Tag,
+    /// The longest flow.yaml (`PYOCO_WORKFLOW_YAML_MAX_BYTES`).
+    pub workflow_yaml_max_bytes: usize,
+    /// A snapshot that would be longer is shown without its task records (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
+    pub max_run_snapshot_bytes: usize,
+    /// A worker that was not heard for longer is gone (`PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC`); zero: never.
+    pub worker_disconnect_timeout: Millis,
+    /// How many watches may be open at once.
+    pub max_watches: usize,
+    /// A watch says that it is alive when it had nothing to say for this long. Clients of the original give up after 5 s.
+    pub watch_heartbeat: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            default_tag: Tag::default(),
+            workflow_yaml_max_bytes: 262_144,
+            max_run_snapshot_bytes: 262_144,
+            worker_disconnect_timeout: Millis(20_000),
+            max_watches: 1_000,
+            watch_heartbeat: Duration::from_millis(2_500),
+        }
+    }
+}
