@@ -1,11 +1,16 @@
-# The two commands a newcomer needs are `make test` and (from the next release on) `make up`.
+# The two commands a newcomer needs are `make up` and `make test`.
 # Everything a target needs beyond Rust, Python 3 and Node is installed by it, pinned, into this folder.
 
 PYTHON ?= python3
 VENV := .venv
 VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0
 
-.PHONY: test check fmt lint docs deny unit bench soak clean
+.PHONY: up test check fmt lint docs deny unit bench soak clean
+
+## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address.
+up:
+	cargo build -p pyoco-cli --bins
+	PYTHON="$(PYTHON)" scripts/up.sh
 
 ## Everything that CI checks: format, lints, layers, docs and all tests.
 test: check unit

@@ -1,3 +1,20 @@
 //! The product as a library: a configuration becomes a store, an engine, a gateway and a worker.
 //!
 //! Here adapters meet the engine, and nowhere else. The command lines (`pyoco-cli`) are thin around this crate.
+
+mod backend;
+pub mod config;
+mod error;
+pub mod logging;
+mod server;
+mod system;
+mod worker;
+
+pub use backend::Backend;
+pub use config::{Config, InvalidConfig};
+pub use error::StartError;
+pub use pyoco_client::Client;
+pub use pyoco_worker::{Functions, InvalidFlow, RustFlow, RustTask};
+pub use server::{Server, ServerOptions};
+pub use system::{RandomIds, SystemClock};
+pub use worker::{Worker, WorkerOptions};

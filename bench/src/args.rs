@@ -1,0 +1,81 @@
+//! The command line of the bench.
+
+use std::path::PathBuf;
+
+use crate::Failure;
+use crate::figures::{Part, Parts};
+
+pub(crate) const HELP: &str = "\
+Measures this server and pyoco-server 0.5.1 of PyPI with the same requests, and prints a table.
+
+usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python PATH]
+
+  --check         end with 2 when a target is missed or was not measured
+  --only WHICH    measure one of the two
+  --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists; all unless named
+  --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
+
+example: cargo run --release -p pyoco-bench -- --check
+";
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Args {
+    pub(crate) parts: Parts,
+    pub(crate) check: bool,
+    pub(crate) help: bool,
+    pub(crate) skip_ours: bool,
+    pub(crate) skip_original: bool,
+    pub(crate) python: Option<PathBuf>,
+}
+
+pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, Failure> {
+    let mut args = Args::default();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--check" => args.check = true,
+            "--help" | "-h" => args.help = true,
+            "--only" => match words.next().as_deref() {
+                Some("ours") => args.skip_original = true,
+                Some("original") => args.skip_ours = true,
+                Some(_) | None => return Err("--only takes ours or original".into()),
+            },
+            "--part" => {
+                let name = words.next().ok_or("--part takes a name")?;
+                let part = Part::ALL.iter().find(|part| part.name() == name);
+                args.parts.named.push(*part.ok_or_else(|| format!("no part is called {name}"))?);
+            }
+            "--python" => args.python = Some(words.next().ok_or("--python takes a path")?.into()),
+            _ => return Err(format!("unknown argument {word}\n\n{HELP}").into()),
+        }
+    }
+    Ok(args)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_words(words: &[&str]) -> Result<Args, Failure> {
+        parse(words.iter().map(|word| (*word).to_owned()))
+    }
+
+    #[test]
+    fn arguments_are_read() {
+        let words = ["--check", "--only", "original", "--python", "py", "--part", "submit"];
+        let args = parse_words(&words).expect("fine");
+        let parts = Parts { named: vec![Part::Submit] };
+        let expected =
+            Args { parts, check: true, skip_ours: true, python: Some("py".into()), ..Args::default() };
+        assert_eq!(args, expected);
+        assert!(args.parts.include(Part::Submit) && !args.parts.include(Part::Lists));
+        assert!(Args::default().parts.include(Part::Lists));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        for words in [&["--fast"][..], &["--only"], &["--only", "both"], &["--python"], &["--part", "all"]] {
+            assert!(parse_words(words).is_err(), "{words:?}");
+        }
+    }
+}

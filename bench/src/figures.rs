@@ -1,0 +1,139 @@
+//! What is measured, in the order of the table, and what came of it.
+
+use std::collections::BTreeMap;
+
+use crate::Failure;
+use crate::stats::Figure;
+
+/// Measurements that are taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Starts,
+    Memory,
+    SingleRuns,
+    Graphs,
+    Watch,
+    Throughput,
+    Submit,
+    Lists,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Starts,
+        Self::Memory,
+        Self::SingleRuns,
+        Self::Graphs,
+        Self::Watch,
+        Self::Throughput,
+        Self::Submit,
+        Self::Lists,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Starts => "starts",
+            Self::Memory => "memory",
+            Self::SingleRuns => "single-runs",
+            Self::Graphs => "graphs",
+            Self::Watch => "watch",
+            Self::Throughput => "throughput",
+            Self::Submit => "submit",
+            Self::Lists => "lists",
+        }
+    }
+}
+
+/// The parts that were asked for; all, when none was named.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Parts {
+    pub(crate) named: Vec<Part>,
+}
+
+impl Parts {
+    pub(crate) fn include(&self, part: Part) -> bool {
+        self.named.is_empty() || self.named.contains(&part)
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Metric {
+    Submit,
+    EndToEnd,
+    EndToEndByName,
+    SingleRun,
+    ChainStep,
+    FanOut,
+    WatchAge,
+    List { stored: usize },
+    FilteredList { stored: usize },
+    Start,
+    IdleMemory,
+    MemoryAfterLoad,
+    MemoryOfAll,
+}
+
+impl Metric {
+    pub(crate) fn title(self) -> String {
+        let text = match self {
+            Self::Submit => "submit, 16 connections, 5 s",
+            Self::EndToEnd => "end to end, one no-op task, as flow.yaml",
+            Self::EndToEndByName => "end to end, one no-op task, by name (resolver)",
+            Self::SingleRun => "one run, idle system: submitted → seen COMPLETED",
+            Self::ChainStep => "chain of 40: a step",
+            Self::FanOut => "fan-out of 400: before → after",
+            Self::WatchAge => "age of a watch event on arrival",
+            Self::List { stored } => return format!("list newest 50 of {}", thousands(stored)),
+            Self::FilteredList { stored } => return format!("list filtered 50 of {}", thousands(stored)),
+            Self::Start => "start → first health answer",
+            Self::IdleMemory => "memory of the gateway process, idle",
+            Self::MemoryAfterLoad => "memory of the gateway process, after the load",
+            Self::MemoryOfAll => "memory of all processes, idle",
+        };
+        text.to_owned()
+    }
+
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Submit | Self::EndToEnd | Self::EndToEndByName => "/s",
+            Self::SingleRun
+            | Self::ChainStep
+            | Self::FanOut
+            | Self::WatchAge
+            | Self::List { .. }
+            | Self::FilteredList { .. }
+            | Self::Start => "ms",
+            Self::IdleMemory | Self::MemoryAfterLoad | Self::MemoryOfAll => "MiB",
+        }
+    }
+
+    /// Whether a larger value is the better one.
+    pub(crate) fn is_rate(self) -> bool {
+        self.unit() == "/s"
+    }
+}
+
+fn thousands(number: usize) -> String {
+    if number < 1_000 { number.to_string() } else { format!("{},{:03}", number / 1_000, number % 1_000) }
+}
+
+/// What came of measuring one subject.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) of: BTreeMap<Metric, Figure>,
+    pub(crate) problems: Vec<String>,
+}
+
+impl Figures {
+    /// Keeps a figure. A measurement that failed is told at the end and does not stop the others.
+    pub(crate) fn keep(&mut self, metric: Metric, result: Result<Option<Figure>, Failure>) {
+        match result {
+            Ok(Some(figure)) => {
+                self.of.insert(metric, figure);
+            }
+            Ok(None) => self.problems.push(format!("{}: no sample", metric.title())),
+            Err(error) => self.problems.push(format!("{}: {error}", metric.title())),
+        }
+    }
+}

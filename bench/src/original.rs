@@ -1,0 +1,128 @@
+//! pyoco-server of PyPI: a nats-server, a gateway and two workers, from packages that the bench installs.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::Failure;
+use crate::flows::SERVED;
+use crate::process::{Process, free_address, timed_start};
+use crate::subject::{Places, RARE_EVERY, Sizes, Stack, Subject};
+
+const WORKERS: usize = 2;
+
+/// The original, installed.
+pub(crate) struct Original<'a> {
+    places: &'a Places,
+}
+
+impl<'a> Original<'a> {
+    /// Installs the pinned packages, unless they are there.
+    pub(crate) async fn install(places: &'a Places, python: &PathBuf) -> Result<Self, Failure> {
+        let wanted = places.original.join("requirements.txt");
+        let installed = places.venv.join("requirements.txt");
+        let is_current = std::fs::read(&installed).ok() == Some(std::fs::read(&wanted)?);
+        if !is_current {
+            let mut command = Command::new(python);
+            command.args(["-m", "venv", "--clear"]).arg(&places.venv);
+            Process::start("venv", &mut command, &places.logs)?.finish().await?;
+            let mut command = Command::new(places.venv.join("bin/python"));
+            command.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(&wanted);
+            Process::start("pip", &mut command, &places.logs)?.finish().await?;
+            std::fs::copy(&wanted, &installed)?;
+        }
+        Ok(Self { places })
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.places.venv.join("bin").join(program));
+        command.env("PYTHONPATH", &self.places.flows).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    }
+}
+
+impl Subject for Original<'_> {
+    const NAME: &'static str = "pyoco-server 0.5.1";
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            starts: 3,
+            single_runs: 300,
+            throughput_runs: 1_000,
+            stored: &[1_000, 20_000],
+            // Each leaves a consumer behind, of which it can have 1,000 in five minutes.
+            lists: 60,
+            list_time: Duration::from_secs(30),
+        }
+    }
+
+    async fn start(&self, only_gateway: bool) -> Result<Stack, Failure> {
+        let data = self.places.fresh_data()?;
+        let logs = &self.places.logs;
+        let storage = free_address().await?;
+        let url = format!("nats://{storage}");
+        let mut command = self.command("nats-server");
+        command.args(["-js", "-a", "127.0.0.1", "-p", &storage.port().to_string(), "-sd"]).arg(data.path());
+        let mut nats = Process::start("original-nats", &mut command, logs)?;
+        nats.wait_for_port(storage).await?;
+
+        let address = free_address().await?;
+        let mut command = self.command("pyoco-server");
+        // In the data folder there is no .env of the person's.
+        command.current_dir(data.path());
+        command.args([
+            "up",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            &address.port().to_string(),
+            "--nats-url",
+            &url,
+        ]);
+        let gateway = timed_start(address, || Process::start("original-gateway", &mut command, logs)).await?;
+
+        let mut others = vec![nats];
+        let workers = if only_gateway { 0 } else { WORKERS };
+        for number in 0..workers {
+            let name = format!("original-worker-{number}");
+            let mut command = self.command("pyoco-worker");
+            command.current_dir(data.path());
+            command.args(["--nats-url", &url, "--tags", SERVED, "--worker-id", &name]);
+            command.args(["--flow-resolver", "bench_flows:get_flow"]);
+            others.push(Process::start(&name, &mut command, logs)?);
+        }
+        let stack = Stack::new(address, gateway, others, Some(storage), data);
+        if !only_gateway {
+            stack.wait_for_workers(WORKERS).await?;
+        }
+        Ok(stack)
+    }
+
+    async fn seed(&self, stack: &Stack, numbers: Range<usize>) -> Result<(), Failure> {
+        let storage = stack.storage.ok_or("the original stores runs in a nats-server")?;
+        let mut command = self.command("python");
+        command.arg(self.places.original.join("seed_runs.py")).arg(format!("nats://{storage}"));
+        command.args([numbers.start, numbers.len(), RARE_EVERY].map(|number| number.to_string()));
+        Process::start("original-seed", &mut command, &self.places.logs)?.finish().await
+    }
+}
+
+/// A Python for the original: the one that was asked for, or 3.12. On 3.11 its worker stops taking jobs after a few runs.
+pub(crate) async fn find_python(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    const PROGRAM: &str =
+        "import sys; assert sys.version_info >= (3, 12), sys.version; print(sys.executable)";
+    let candidates = asked.map_or_else(|| vec!["python3.12".into(), "python3".into()], |asked| vec![asked]);
+    for candidate in &candidates {
+        // Where pyenv gives out several versions, it wants to be told which; nobody else reads the variable.
+        let mut command = Command::new(candidate);
+        command.args(["-c", PROGRAM]).env("PYENV_VERSION", "3.12").kill_on_drop(true);
+        if let Ok(output) = command.output().await
+            && output.status.success()
+        {
+            return Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()));
+        }
+    }
+    Err(format!("no Python 3.12 or later among {candidates:?}").into())
+}

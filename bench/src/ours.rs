@@ -1,0 +1,84 @@
+//! Our own server: one process, embedded storage with fsync, a worker inside.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::flows::{SERVED, UNSERVED};
+use crate::process::{Process, free_address, timed_start};
+use crate::subject::{Places, RARE_EVERY, Sizes, Stack, Subject};
+use crate::{Failure, http, load};
+
+/// As many as the original has workers, each of which runs one at a time.
+const RUNS_AT_ONCE: &str = "2";
+const SEEDING_CONNECTIONS: usize = 64;
+
+/// Our server, built, and the interpreter for its tasks.
+pub(crate) struct Ours<'a> {
+    places: &'a Places,
+    python: PathBuf,
+}
+
+impl<'a> Ours<'a> {
+    pub(crate) fn new(places: &'a Places, python: PathBuf) -> Result<Self, Failure> {
+        if !places.server.exists() {
+            let build = "cargo build --release -p pyoco-cli --bin pyoco-server";
+            return Err(format!("{} is missing: {build}", places.server.display()).into());
+        }
+        Ok(Self { places, python })
+    }
+}
+
+impl Subject for Ours<'_> {
+    const NAME: &'static str = "this server";
+
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            starts: 10,
+            single_runs: 300,
+            throughput_runs: 1_000,
+            stored: &[1_000, 20_000, 100_000],
+            lists: 1_000,
+            list_time: Duration::from_secs(10),
+        }
+    }
+
+    async fn start(&self, only_gateway: bool) -> Result<Stack, Failure> {
+        let data = self.places.fresh_data()?;
+        let address = free_address().await?;
+        let mut command = Command::new(&self.places.server);
+        command
+            .env("PYTHONPATH", &self.places.flows)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(data.path());
+        command.args(["up", "--host", "127.0.0.1", "--port", &address.port().to_string()]);
+        command.arg("--data-dir").arg(data.path().join("store")).arg("--python").arg(&self.python);
+        command.args(["--concurrency", RUNS_AT_ONCE, "--flow-resolver", "bench_flows:get_flow"]);
+        command.args(["--tags", SERVED]);
+        let gateway =
+            timed_start(address, || Process::start("ours", &mut command, &self.places.logs)).await?;
+        let stack = Stack::new(address, gateway, Vec::new(), None, data);
+        if !only_gateway {
+            stack.wait_for_workers(1).await?;
+        }
+        Ok(stack)
+    }
+
+    async fn seed(&self, stack: &Stack, numbers: Range<usize>) -> Result<(), Failure> {
+        let first = numbers.start;
+        let request = |number: usize| {
+            let is_rare = (first + number).is_multiple_of(RARE_EVERY);
+            http::submit(if is_rare { "rare" } else { "common" }, UNSERVED)
+        };
+        let outcome =
+            load::send_all(stack.address, SEEDING_CONNECTIONS, numbers.len(), request, |_| Ok(())).await?;
+        match outcome.example {
+            Some(problem) => {
+                Err(format!("{} runs were refused while seeding: {problem}", outcome.failed).into())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What has to be reached, and whether it was.
+
+use crate::figures::{Figures, Metric};
+use crate::stats::Figure;
+
+/// One target with what was measured for it; `None` when it could not be measured.
+pub(crate) struct Verdict {
+    pub(crate) target: String,
+    pub(crate) measured: Option<f64>,
+    pub(crate) unit: &'static str,
+    pub(crate) is_met: bool,
+}
+
+/// All targets of the product, on two cores, against the original in the same bench.
+pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
+    let middle = |figures: &Figures, metric| figures.of.get(&metric).map(|figure: &Figure| figure.middle);
+    // How many times ours is the original, in the unit of the metric.
+    let times = |metric| Some(middle(ours, metric)? / middle(original, metric)?);
+    let better = |metric| times(metric).map(|times: f64| 1.0 / times);
+    let p99 = |metric| ours.of.get(&metric).and_then(|figure: &Figure| figure.p99);
+    let (list, filtered) = (|stored| Metric::List { stored }, |stored| Metric::FilteredList { stored });
+    let growth = |small, large| Some(middle(ours, large)? / middle(ours, small)?);
+    vec![
+        at_least("submit at least 5× the rate", times(Metric::Submit), 5.0),
+        at_least("end to end at least 10× the rate", times(Metric::EndToEnd), 10.0),
+        at_least("one run at least 5× faster", better(Metric::SingleRun), 5.0),
+        at_most("chain of 40: a step at most 0.5 ms", middle(ours, Metric::ChainStep), "ms", 0.5),
+        at_most("fan-out of 400 at most 1.5× as long", times(Metric::FanOut), "×", 1.5),
+        at_least("a watch event at least 25× younger", better(Metric::WatchAge), 25.0),
+        at_least("list of 20,000 at least 500× faster", better(list(20_000)), 500.0),
+        at_least("filtered list of 20,000 at least 500× faster", better(filtered(20_000)), 500.0),
+        at_most("list of 100,000: p99 at most 10 ms", p99(list(100_000)), "ms", 10.0),
+        at_most("filtered list of 100,000: p99 at most 10 ms", p99(filtered(100_000)), "ms", 10.0),
+        at_most("list flat: 100,000 at most 2× of 1,000", growth(list(1_000), list(100_000)), "×", 2.0),
+        at_most(
+            "filtered list flat: 100,000 at most 2× of 1,000",
+            growth(filtered(1_000), filtered(100_000)),
+            "×",
+            2.0,
+        ),
+        at_most("gateway memory at most half", times(Metric::IdleMemory), "×", 0.5),
+    ]
+}
+
+fn at_least(target: &str, measured: Option<f64>, limit: f64) -> Verdict {
+    let is_met = measured.is_some_and(|measured| measured >= limit);
+    Verdict { target: target.to_owned(), measured, unit: "×", is_met }
+}
+
+fn at_most(target: &str, measured: Option<f64>, unit: &'static str, limit: f64) -> Verdict {
+    let is_met = measured.is_some_and(|measured| measured <= limit);
+    Verdict { target: target.to_owned(), measured, unit, is_met }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(pairs: &[(Metric, f64)]) -> Figures {
+        let of = pairs.iter().map(|(metric, value)| (*metric, Figure::single(*value, 1, 0))).collect();
+        Figures { of, problems: Vec::new() }
+    }
+
+    fn verdict(ours: &Figures, original: &Figures, start: &str) -> Verdict {
+        let all = verdicts(ours, original);
+        all.into_iter().find(|verdict| verdict.target.starts_with(start)).expect("a target")
+    }
+
+    #[test]
+    fn rates_are_better_when_larger_and_times_when_smaller() {
+        let ours = figures(&[(Metric::Submit, 5_000.0), (Metric::SingleRun, 100.0)]);
+        let original = figures(&[(Metric::Submit, 1_000.0), (Metric::SingleRun, 499.0)]);
+        assert!(verdict(&ours, &original, "submit").is_met);
+        assert!(!verdict(&ours, &original, "one run").is_met);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        let ours = figures(&[(Metric::Submit, 5_000.0)]);
+        let missing = verdict(&ours, &Figures::default(), "submit");
+        assert!(missing.measured.is_none() && !missing.is_met);
+    }
+}

@@ -1,0 +1,322 @@
+//! What `pyoco-client` can be asked, as clap understands it. Every help ends with an example that works.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The gateway that is asked when nobody says which.
+pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
+
+/// Submit runs to a gateway, look at them, watch them, cancel them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pyoco-client",
+    version,
+    infer_long_args = true,
+    args_override_self = true,
+    after_help = "Examples:
+  pyoco-client submit-yaml --workflow-file flow.yaml --flow-name main --tag default
+  pyoco-client watch RUN_ID --until-terminal --output status
+  pyoco-client --server http://gateway:8000 list --output table
+
+Exit codes: 0 done, 1 failed (the reason is on standard error), 130 interrupted."
+)]
+pub(super) struct Options {
+    #[command(flatten)]
+    pub(super) server: Server,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Where the gateway is, and who asks.
+#[derive(Debug, Args)]
+pub(super) struct Server {
+    /// Address of the gateway [default: http://127.0.0.1:8000]
+    #[arg(long, value_name = "URL", global = true, env = "PYOCO_SERVER_URL", help_heading = "Gateway")]
+    server: Option<String>,
+    /// Key to send with every request
+    #[arg(
+        long,
+        value_name = "KEY",
+        global = true,
+        env = "PYOCO_API_KEY",
+        hide_env_values = true,
+        help_heading = "Gateway"
+    )]
+    api_key: Option<String>,
+    /// Header that carries the key
+    #[arg(long, value_name = "NAME", global = true, default_value = "X-API-Key", help_heading = "Gateway")]
+    pub(super) api_key_header: String,
+}
+
+impl Server {
+    pub(super) fn url(&self) -> &str {
+        self.server.as_deref().filter(|url| !url.is_empty()).unwrap_or(DEFAULT_SERVER)
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.api_key.as_deref().filter(|key| !key.is_empty())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Submit a run of a flow that the workers know
+    #[command(after_help = "Examples:
+  pyoco-client submit --flow-name main --param x=1 --param name=alice --tag default
+  pyoco-client submit --params-file params.yaml --params '{\"x\": 2}'
+
+A value of --param is JSON when it can be read as JSON, otherwise text.
+Later sources win: --params-file, then --params, then --param.")]
+    Submit(Submit),
+    /// Submit a run of a flow.yaml
+    #[command(after_help = "Example:
+  pyoco-client submit-yaml --workflow-file flow.yaml --flow-name main --tag default")]
+    SubmitYaml(SubmitYaml),
+    /// Show a run
+    #[command(after_help = "Example:
+  pyoco-client get RUN_ID --records")]
+    Get(Get),
+    /// Show the tasks of a run and their records
+    #[command(after_help = "Example:
+  pyoco-client tasks RUN_ID")]
+    Tasks(Tasks),
+    /// List runs, newest change first
+    #[command(after_help = "Example:
+  pyoco-client list --status RUNNING --limit 20 --output table")]
+    List(List),
+    /// List runs page by page, or only what changed
+    #[command(after_help = "Examples:
+  pyoco-client list-vnext --limit 50 --output table
+  pyoco-client list-vnext --limit 50 --cursor NEXT_CURSOR
+  pyoco-client list-vnext --updated-after 1767225600")]
+    ListVnext(ListVnext),
+    /// Watch a run while it changes
+    #[command(after_help = "Examples:
+  pyoco-client watch RUN_ID --until-terminal
+  pyoco-client watch RUN_ID --until-terminal --output status
+
+With --output status a terminal shows progress; a pipe gets lines of time, event, status and run,
+separated by tabs.")]
+    Watch(Watch),
+    /// Cancel a run
+    #[command(after_help = "Example:
+  pyoco-client cancel --run-id RUN_ID --wait --timeout-sec 60")]
+    Cancel(Cancel),
+    /// List workers
+    #[command(after_help = "Example:
+  pyoco-client workers --scope all --output table")]
+    Workers(Workers),
+    /// Show the figures of the system, for Prometheus
+    #[command(after_help = "Example:
+  pyoco-client metrics")]
+    Metrics,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Submit {
+    /// Flow to run
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub(super) flow_name: String,
+    /// Parameters, as a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(super) params: Option<String>,
+    /// File with parameters, a JSON or YAML object
+    #[arg(long, value_name = "FILE")]
+    pub(super) params_file: Option<String>,
+    /// One parameter; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) param: Vec<String>,
+    /// Which workers may run it [default: the gateway's]
+    #[arg(long)]
+    pub(super) tag: Option<String>,
+    /// Labels, separated by commas
+    #[arg(long)]
+    pub(super) tags: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SubmitYaml {
+    /// The flow.yaml
+    #[arg(long, value_name = "FILE")]
+    pub(super) workflow_file: String,
+    /// Name of the flow
+    #[arg(long, value_name = "NAME")]
+    pub(super) flow_name: String,
+    /// Which workers may run it
+    #[arg(long)]
+    pub(super) tag: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Get {
+    /// The run
+    pub(super) run_id: String,
+    /// With the records of its tasks
+    #[arg(long)]
+    pub(super) records: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Tasks {
+    /// The run
+    pub(super) run_id: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Filter {
+    /// Only runs of this status, e.g. RUNNING
+    #[arg(long)]
+    pub(super) status: Option<String>,
+    /// Only runs of this flow
+    #[arg(long, value_name = "NAME")]
+    pub(super) flow: Option<String>,
+    /// Only runs with this routing tag
+    #[arg(long)]
+    pub(super) tag: Option<String>,
+    /// Whole snapshots instead of summaries
+    #[arg(long)]
+    pub(super) full: bool,
+    /// At most so many, 1 to 200 [default: 50]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(super) limit: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    pub(super) filter: Filter,
+    #[command(flatten)]
+    pub(super) output: ListOutput,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListVnext {
+    #[command(flatten)]
+    pub(super) filter: Filter,
+    /// Only runs that changed after this moment, in unix seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(super) updated_after: Option<f64>,
+    /// Go on after this `next_cursor`
+    #[arg(long)]
+    pub(super) cursor: Option<String>,
+    /// Only runs of the flow.yaml with this SHA-256
+    #[arg(long, value_name = "HEX")]
+    pub(super) workflow_yaml_sha256: Option<String>,
+    #[command(flatten)]
+    pub(super) output: ListOutput,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Watch {
+    /// The run
+    pub(super) run_id: String,
+    /// With the records of its tasks
+    #[arg(long)]
+    pub(super) records: bool,
+    /// Only changes at or after this moment, in unix seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(super) since: Option<f64>,
+    /// How long to watch, 1 to 600 [default: 60]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(super) timeout_sec: Option<u32>,
+    /// Stop after so many events; 0 means unlimited
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub(super) max_events: i64,
+    /// Stop when the run has ended
+    #[arg(long)]
+    pub(super) until_terminal: bool,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = WatchForm::Json)]
+    output: WatchForm,
+    /// The same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+impl Watch {
+    pub(super) const fn form(&self) -> WatchForm {
+        self.output
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Cancel {
+    /// The run
+    #[arg(long)]
+    pub(super) run_id: String,
+    /// Stay until the run has ended
+    #[arg(long)]
+    pub(super) wait: bool,
+    /// How long to stay
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, allow_negative_numbers = true)]
+    pub(super) timeout_sec: u32,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Workers {
+    /// Which workers
+    #[arg(long, default_value = "active", value_parser = ["active", "all"])]
+    pub(super) scope: String,
+    /// Only workers in this state
+    #[arg(long, value_parser = ["RUNNING", "IDLE", "STOPPED_GRACEFUL", "DISCONNECTED"])]
+    pub(super) state: Option<String>,
+    /// Hidden ones too
+    #[arg(long)]
+    pub(super) include_hidden: bool,
+    /// At most so many, 1 to 500 [default: 100]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(super) limit: Option<i64>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = WorkersForm::Json)]
+    pub(super) output: WorkersForm,
+    /// The same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+/// JSON or a table.
+#[derive(Debug, Args)]
+pub(super) struct ListOutput {
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = ListForm::Json)]
+    output: ListForm,
+    /// The same as --output json
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+}
+
+impl ListOutput {
+    pub(super) const fn form(&self) -> ListForm {
+        self.output
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ListForm {
+    Json,
+    Table,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WatchForm {
+    Json,
+    Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WorkersForm {
+    Json,
+    Table,
+    Plugins,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_do_not_contradict_each_other() {
+        Options::command().debug_assert();
+    }
+}

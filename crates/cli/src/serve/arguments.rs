@@ -1,0 +1,219 @@
+//! The arguments of `pyoco-server` and `pyoco-worker`, and how they are laid over the configuration.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pyoco_server::config::LogConfig;
+use pyoco_server::{Config, ServerOptions, WorkerOptions};
+
+/// Runs workflows: the HTTP gateway, and without NATS also the store and a worker.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pyoco-server",
+    version,
+    about = "Runs workflows: the HTTP gateway, an embedded store and a worker in one process",
+    after_help = "Examples:\n  pyoco-server up\n  pyoco-server up --port 9000 --flows ./flows --data-dir /var/lib/pyoco\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both.",
+    disable_help_subcommand = true
+)]
+pub struct ServerArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ServerCommand,
+}
+
+/// What `pyoco-server` does.
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
+    /// Starts the server and stays up until it is told to stop
+    #[command(
+        after_help = "Example:\n  pyoco-server up --flows ./flows\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
+    )]
+    Up(Box<UpArguments>),
+}
+
+/// The arguments of `up`.
+#[derive(Debug, Args)]
+pub struct UpArguments {
+    /// The address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: String,
+    /// The port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 8000)]
+    pub port: u16,
+    /// The least important log lines to show: trace, debug, info, warning, error, critical [env: PYOCO_LOG_LEVEL]
+    #[arg(long, value_parser = level)]
+    pub log_level: Option<tracing::Level>,
+    /// The folder of the embedded store [default: ./.pyoco] [env: PYOCO_DATA_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where NATS is; without it the embedded store is used [env: PYOCO_NATS_URL]
+    #[arg(long, value_name = "URL")]
+    pub nats_url: Option<String>,
+    /// The language of the dashboard [env: PYOCO_DASHBOARD_LANG]
+    #[arg(long, value_name = "LANG")]
+    pub dashboard_lang: Option<Language>,
+    /// Start a nats-server too
+    #[arg(long)]
+    pub with_nats_bootstrap: bool,
+    /// Run no worker in this process
+    #[arg(long)]
+    pub no_worker: bool,
+    /// The worker in this process
+    #[command(flatten)]
+    pub worker: WorkerArguments,
+}
+
+/// The languages of the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// The system's.
+    Auto,
+    /// Japanese.
+    Ja,
+    /// English.
+    En,
+}
+
+/// Takes runs from a queue and runs their tasks.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pyoco-worker",
+    version,
+    about = "Takes runs from the queue and runs their tasks",
+    after_help = "Examples:\n  pyoco-worker --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both."
+)]
+pub struct StandaloneWorkerArguments {
+    /// Where NATS is [default: nats://127.0.0.1:4222] [env: PYOCO_NATS_URL]
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    pub nats_url: Option<String>,
+    /// Work on the embedded store in this folder instead; no server may be using it
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// How long one look for a run may take, in seconds
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
+    pub poll_timeout: f64,
+    /// Look for one run, see it through, and end
+    #[arg(long)]
+    pub run_once: bool,
+    /// The least important log lines to show [env: PYOCO_LOG_LEVEL]
+    #[arg(long, value_parser = level)]
+    pub log_level: Option<tracing::Level>,
+    /// The worker
+    #[command(flatten)]
+    pub worker: WorkerArguments,
+}
+
+/// What both have to say about a worker.
+#[derive(Debug, Args)]
+pub struct WorkerArguments {
+    /// The tags whose runs it takes, separated by commas [default: PYOCO_DEFAULT_TAG or "default"]
+    #[arg(long, value_name = "TAGS", value_parser = tags)]
+    pub tags: Option<Tags>,
+    /// Its name in the list of workers
+    #[arg(long, default_value = "worker", value_name = "NAME")]
+    pub worker_id: String,
+    /// A folder of named flows: DIR/NAME.yaml or DIR/NAME/flow.yaml
+    #[arg(long, value_name = "DIR")]
+    pub flows: Option<PathBuf>,
+    /// A Python function that builds flows with the pyoco package
+    #[arg(long, value_name = "MODULE:FUNCTION|FILE.py:FUNCTION")]
+    pub flow_resolver: Option<String>,
+    /// The Python that runs tasks [default: python3] [env: PYOCO_PYTHON]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+    /// Runs at once [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub concurrency: Option<NonZeroUsize>,
+    /// Tasks of one run at once
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub task_slots: NonZeroUsize,
+}
+
+/// Tags in one argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tags(pub Vec<String>);
+
+fn tags(text: &str) -> Result<Tags, String> {
+    let tags: Vec<String> =
+        text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+    if tags.is_empty() {
+        return Err("name at least one tag, e.g. --tags default".to_owned());
+    }
+    Ok(Tags(tags))
+}
+
+fn level(text: &str) -> Result<tracing::Level, String> {
+    let found = LogConfig::LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found
+        .map(|(_, level)| *level)
+        .ok_or_else(|| "use trace, debug, info, warning, error or critical".to_owned())
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted".to_owned())?;
+    if (0.0..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("0 to 3600 seconds are allowed".to_owned())
+    }
+}
+
+impl UpArguments {
+    /// Lays the flags over a configuration.
+    pub fn apply(&self, config: &mut Config) {
+        config.nats_url = self.nats_url.clone().or_else(|| config.nats_url.take());
+        if let Some(folder) = &self.data_dir {
+            config.data_dir.clone_from(folder);
+        }
+        apply_common(config, self.log_level, &self.worker);
+    }
+
+    /// What the server is started with.
+    pub fn options(&self, env: HashMap<String, String>) -> ServerOptions {
+        let worker = (!self.no_worker).then(|| self.worker.options(env));
+        ServerOptions { host: self.host.clone(), port: self.port, worker }
+    }
+}
+
+impl StandaloneWorkerArguments {
+    /// Lays the flags over a configuration. Without a folder NATS is meant, wherever it is.
+    pub fn apply(&self, config: &mut Config) {
+        match &self.data_dir {
+            Some(folder) => {
+                config.data_dir.clone_from(folder);
+                config.nats_url = None;
+            }
+            None => {
+                let url = self.nats_url.clone().or_else(|| config.nats_url.take());
+                config.nats_url = Some(url.unwrap_or_else(|| "nats://127.0.0.1:4222".to_owned()));
+            }
+        }
+        apply_common(config, self.log_level, &self.worker);
+    }
+}
+
+fn apply_common(config: &mut Config, level: Option<tracing::Level>, worker: &WorkerArguments) {
+    if let Some(level) = level {
+        config.log.level = level;
+    }
+    if let Some(python) = &worker.python {
+        config.python.clone_from(python);
+    }
+}
+
+impl WorkerArguments {
+    /// What a worker is started with.
+    pub fn options(&self, env: HashMap<String, String>) -> WorkerOptions {
+        WorkerOptions {
+            id: self.worker_id.clone(),
+            tags: self.tags.clone().map(|tags| tags.0).unwrap_or_default(),
+            concurrency: self.concurrency,
+            task_slots: self.task_slots,
+            flows: self.flows.clone(),
+            flow_resolver: self.flow_resolver.clone(),
+            env,
+        }
+    }
+}

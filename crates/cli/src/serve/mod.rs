@@ -1,0 +1,127 @@
+//! Starting and stopping the long-running programs: `pyoco-server` and `pyoco-worker`.
+
+pub mod arguments;
+mod signals;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pyoco_core::notice::Notice;
+use pyoco_server::config::{Config, environment};
+use pyoco_server::{Backend, Functions, Server, ServerOptions, StartError, Worker, logging};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::parse;
+use crate::errors::{Failure, conclude};
+use arguments::{ServerArguments, ServerCommand, StandaloneWorkerArguments, UpArguments};
+use signals::{Signal, Signals};
+
+/// `pyoco-server`.
+pub fn server(arguments: Vec<OsString>) -> ExitCode {
+    conclude(parse::<ServerArguments>(with_command(arguments)).and_then(|parsed| match parsed {
+        Some(ServerArguments { command: ServerCommand::Up(up) }) => {
+            run(async move { serve(&up).await }, |error| {
+                Failure::new(format!("[pyoco-server][{}] {error}", Notice::InvalidArguments.err_id()))
+            })
+        }
+        None => Ok(()),
+    }))
+}
+
+/// `pyoco-worker`.
+pub fn worker(arguments: Vec<OsString>) -> ExitCode {
+    conclude(parse::<StandaloneWorkerArguments>(arguments).and_then(|parsed| match parsed {
+        Some(parsed) => run(async move { work(&parsed).await }, |error| {
+            Failure::arguments(error.to_string()).usage("pyoco-worker [OPTIONS]").hint("pyoco-worker --help")
+        }),
+        None => Ok(()),
+    }))
+}
+
+/// Runs a program to its end, on every core.
+fn run(
+    program: impl Future<Output = Result<Signal, StartError>>,
+    said: impl FnOnce(StartError) -> Failure,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::unexpected)?;
+    match runtime.block_on(program) {
+        Ok(Signal::Terminate) => Ok(()),
+        Ok(Signal::Interrupt) => Err(Failure::interrupted()),
+        Err(error) => Err(said(error)),
+    }
+}
+
+/// No command, or only options, mean `up`.
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let asks = ["-h", "--help", "-V", "--version"];
+    let first = arguments.get(1).and_then(|argument| argument.to_str());
+    if first.is_none_or(|first| first.starts_with('-') && !asks.contains(&first)) {
+        arguments.insert(1.min(arguments.len()), OsString::from("up"));
+    }
+    arguments
+}
+
+async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
+    if up.with_nats_bootstrap {
+        return Err(StartError::NatsNotBuilt);
+    }
+    let mut config = Config::from_env()?;
+    up.apply(&mut config);
+    logging::start(&config.log);
+    let data_dir = config.data_dir.clone();
+    let mut signals = Signals::listen()?;
+    let options: ServerOptions = up.options(environment());
+    let has_worker = options.worker.is_some();
+    let server = Server::start(config, options, Functions::new()).await?;
+    let address = server.address();
+    say(&format!("pyoco-server {} is up: http://{address}", env!("CARGO_PKG_VERSION")));
+    say(&format!("  API       http://{address}/docs"));
+    say(&format!("  data      {}", data_dir.display()));
+    say(&format!("  worker    {}", if has_worker { "in this process" } else { "none here" }));
+    say("  stop with Ctrl-C; running tasks may finish, a second Ctrl-C ends them");
+    let signal = signals.next().await;
+    say("stopping; press Ctrl-C again to end running tasks at once");
+    let hurry = CancellationToken::new();
+    let _second = signals.cancel_on_next(hurry.clone());
+    server.stop_or_hurry(hurry).await?;
+    Ok(signal)
+}
+
+async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartError> {
+    let mut config = Config::from_env()?;
+    arguments.apply(&mut config);
+    logging::start(&config.log);
+    let mut signals = Signals::listen()?;
+    let backend = Backend::open(config).await?;
+    let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(environment()))?;
+    let working = async {
+        if arguments.run_once {
+            worker.run_once(Duration::from_secs_f64(arguments.poll_timeout)).await?;
+        } else {
+            worker.run().await;
+        }
+        Ok::<(), StartError>(())
+    };
+    tokio::pin!(working);
+    let ended = tokio::select! {
+        done = &mut working => {
+            done?;
+            Signal::Terminate
+        }
+        signal = signals.next() => {
+            // What is in hand may finish; what does not in time goes to another worker.
+            let (closed, worked) = tokio::join!(worker.close(), working);
+            closed.and(worked)?;
+            signal
+        }
+    };
+    worker.close().await?;
+    backend.close().await?;
+    Ok(ended)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

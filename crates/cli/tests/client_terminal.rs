@@ -1,0 +1,154 @@
+//! `pyoco-client` on a terminal: what moves, what stays, and Ctrl-C.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "../../client/tests/support/mod.rs"]
+mod support;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use support::{Gateway, Piece, Reply, run, snapshot};
+
+/// Starts the program on a new terminal of 100 columns; gives it and the other end of the terminal.
+fn on_terminal(gateway: &Gateway, arguments: &[&str], no_color: bool) -> (Child, File) {
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = openpty(&size, None).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
+    command
+        .args(["--server", &gateway.url()])
+        .args(arguments)
+        .env("TERM", "xterm-256color")
+        .env_remove("NO_COLOR");
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    let slave = File::from(terminal.slave);
+    command.stdout(slave.try_clone().unwrap()).stderr(slave);
+    let child = command.spawn().unwrap();
+    // The command keeps its ends of the terminal; only the child's may stay open.
+    drop(command);
+    (child, File::from(terminal.master))
+}
+
+/// Everything the program showed until it ended.
+fn shown(mut terminal: File) -> String {
+    let mut bytes = Vec::new();
+    let mut part = [0; 4_096];
+    // The end of the last program on a terminal reads as an error.
+    while let Ok(count @ 1..) = terminal.read(&mut part) {
+        bytes.extend_from_slice(&part[..count]);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Reads until the terminal has shown `text`.
+fn wait_for(terminal: &mut File, text: &str) {
+    let mut seen = String::new();
+    let mut part = [0; 4_096];
+    while !seen.contains(text) {
+        let count = terminal.read(&mut part).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&part[..count]));
+    }
+}
+
+fn going_on() -> Gateway {
+    Gateway::start(|asked, _| match asked.path() {
+        "/runs/r-1/watch" => {
+            Reply::Events(vec![Piece::Bytes(snapshot(Some(1), "RUNNING").into_bytes()), Piece::Hang])
+        }
+        _ => run("CANCELLING"),
+    })
+}
+
+#[test]
+fn progress_moves_and_the_end_stays() {
+    let (open, gate) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new(Some(gate));
+    let gateway = Gateway::start(move |_, _| {
+        Reply::Events(vec![
+            Piece::Bytes(snapshot(Some(1), "RUNNING").into_bytes()),
+            Piece::Gate(gate.lock().unwrap().take().unwrap()),
+            Piece::Bytes(snapshot(Some(2), "COMPLETED").into_bytes()),
+            Piece::Hang,
+        ])
+    });
+    let arguments = ["watch", "r-1", "--until-terminal", "--output", "status"];
+    let (mut child, mut terminal) = on_terminal(&gateway, &arguments, false);
+    wait_for(&mut terminal, "1/2 tasks  b");
+    open.send(()).unwrap();
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(text.ends_with("\u{1b}[32m✔ COMPLETED\u{1b}[0m  main  1/2 tasks  r-1\r\n"), "{text:?}");
+}
+
+#[test]
+fn without_colours_nothing_is_coloured() {
+    let gateway = Gateway::start(|_, _| {
+        Reply::Events(vec![Piece::Bytes(snapshot(Some(2), "FAILED").into_bytes()), Piece::Hang])
+    });
+    let arguments = ["watch", "r-1", "--until-terminal", "--output", "status"];
+    let (mut child, terminal) = on_terminal(&gateway, &arguments, true);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(text.ends_with("✘ FAILED  main  1/2 tasks  r-1\r\n"), "{text:?}");
+    let colours = text.match_indices("\u{1b}[").filter(|(at, _)| {
+        text[at + 2..].split_once('m').is_some_and(|(code, _)| {
+            code.chars().all(|letter| letter.is_ascii_digit() || letter == ';')
+                && code != "0"
+                && !code.is_empty()
+        })
+    });
+    assert_eq!(colours.count(), 0, "{text:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_watch_and_leaves_a_clean_line() {
+    let gateway = going_on();
+    let (mut child, mut terminal) = on_terminal(&gateway, &["watch", "r-1", "--output", "status"], false);
+    wait_for(&mut terminal, "1/2 tasks  b");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let last = text.rsplit("\u{1b}[2K").next().unwrap();
+    assert_eq!(last.trim(), "", "{text:?}");
+    assert!(!text.contains("ERR-PYOCO"), "{text:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_cancel_that_waits() {
+    let gateway = going_on();
+    let (mut child, mut terminal) = on_terminal(&gateway, &["cancel", "--run-id", "r-1", "--wait"], false);
+    wait_for(&mut terminal, "RUNNING");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!text.contains("{\"run_id\""), "{text:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_watch_into_a_pipe_that_nobody_reads() {
+    let gateway = Gateway::start(|_, _| {
+        let many = snapshot(Some(1), "RUNNING").repeat(5_000);
+        Reply::Events(vec![Piece::Bytes(many.into_bytes()), Piece::Hang])
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
+    command.args(["--server", &gateway.url(), "watch", "r-1"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut reader = BufReader::with_capacity(64, child.stdout.take().unwrap());
+    reader.read_line(&mut String::new()).unwrap();
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "");
+}

@@ -1,0 +1,132 @@
+//! One process on one store: the engine, what keeps executions going, and the way to a router and to workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyoco_core::ids::Tag;
+use pyoco_core::notice::Notice;
+use pyoco_core::time::Millis;
+use pyoco_engine::{Clock, Engine};
+use pyoco_gateway::Gateway;
+use pyoco_store_sqlite::SqliteStore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{AuthMode, Config};
+use crate::{RandomIds, StartError, SystemClock};
+
+/// How often what is due is looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often queues are compared with what should be in them, in sweeps.
+const COMPARE_EVERY: u32 = 15;
+/// Executions that one sweep looks at, at most.
+const SWEEP_MOST: usize = 1_000;
+
+/// The parts that share a store.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    config: Arc<Config>,
+    store: SqliteStore,
+    engine: Engine,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Backend {
+    /// Opens the store of a configuration, puts right what a crash may have left, and keeps executions going from here on.
+    pub async fn open(config: Config) -> Result<Self, StartError> {
+        if config.nats_url.is_some() {
+            return Err(StartError::NatsNotBuilt);
+        }
+        if config.auth_mode == AuthMode::ApiKey {
+            return Err(StartError::AuthNotBuilt);
+        }
+        let folder = config.data_dir.clone();
+        // Checking a large file takes a while, on a thread of its own.
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, Default::default()));
+        let store = opened.await.map_err(StartError::other)??;
+        let settings = pyoco_engine::Settings {
+            cancel_grace: millis(config.cancel_grace),
+            letters_for_failures: config.dlq_execution_error,
+        };
+        let engine =
+            Engine::new(Arc::new(store.clone()), Arc::new(SystemClock), Arc::new(RandomIds), settings);
+        let backend = Self {
+            config: Arc::new(config),
+            store,
+            engine,
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        backend.engine.sweep(&backend.tags(), SWEEP_MOST).await.map_err(StartError::other)?;
+        backend.tasks.spawn(backend.clone().keep_sweeping());
+        Ok(backend)
+    }
+
+    /// What it was opened with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The use cases.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The time.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    /// The HTTP surface, to be served or nested in a program of your own.
+    pub fn router(&self) -> pyoco_gateway::Router {
+        let settings = pyoco_gateway::Settings {
+            default_tag: self.config.default_tag.clone(),
+            workflow_yaml_max_bytes: self.config.workflow_yaml_max_bytes,
+            max_run_snapshot_bytes: self.config.max_run_snapshot_bytes,
+            worker_disconnect_timeout: millis(self.config.worker_disconnect),
+            ..Default::default()
+        };
+        Gateway::new(self.engine.clone(), self.clock(), settings).router()
+    }
+
+    /// The store, for parts of this crate.
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        Arc::new(self.store.clone())
+    }
+
+    /// Stops what runs in the background and closes the store; everything that was answered is on disk.
+    pub async fn close(self) -> Result<(), StartError> {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.store.close().await.map_err(StartError::other)
+    }
+
+    fn tags(&self) -> Vec<Tag> {
+        vec![self.config.default_tag.clone()]
+    }
+
+    /// Fires what is due. Several processes may do so: each step is decided like any other command.
+    async fn keep_sweeping(self) {
+        let tags = self.tags();
+        let mut round: u32 = 0;
+        loop {
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            }
+            round = round.wrapping_add(1);
+            let compared = if round.is_multiple_of(COMPARE_EVERY) { tags.as_slice() } else { &[] };
+            if let Err(error) = self.engine.sweep(compared, SWEEP_MOST).await {
+                let said = Notice::StoreUnavailable;
+                let (err_id, msg_id) = (said.err_id(), said.msg_id());
+                tracing::error!(err_id, msg_id, error = &error as &(dyn std::error::Error + 'static), "{}", said.text());
+            }
+        }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> Millis {
+    Millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,365 @@
+//! The configuration: every `PYOCO_*` setting with its default, read once at the start. Flags of a command line are laid
+//! over it by whoever has them.
+
+mod dotenv;
+mod settings;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pyoco_core::ids::Tag;
+
+use settings::Settings;
+
+/// Everything an operator can set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where NATS is; without it the store is embedded (`PYOCO_NATS_URL`).
+    pub nats_url: Option<String>,
+    /// The folder of the embedded store (`PYOCO_DATA_DIR`).
+    pub data_dir: PathBuf,
+    /// The tag of runs that name none (`PYOCO_DEFAULT_TAG`).
+    pub default_tag: Tag,
+    /// Largest flow.yaml that is accepted (`PYOCO_WORKFLOW_YAML_MAX_BYTES`).
+    pub workflow_yaml_max_bytes: usize,
+    /// Largest snapshot; task records are left out beyond (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
+    pub max_run_snapshot_bytes: usize,
+    /// How long a task may take to stop by itself (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
+    pub cancel_grace: Duration,
+    /// How often a running run is said to be alive (`PYOCO_RUN_HEARTBEAT_INTERVAL_SEC`).
+    pub run_heartbeat: Duration,
+    /// How often a worker reports (`PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC`).
+    pub worker_heartbeat: Duration,
+    /// A worker unheard for so long is disconnected (`PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC`).
+    pub worker_disconnect: Duration,
+    /// How long a job is a worker's own without a word (`PYOCO_CONSUMER_ACK_WAIT_SEC`).
+    pub ack_wait: Duration,
+    /// How often a worker says that it still works on a job (`PYOCO_ACK_PROGRESS_INTERVAL_SEC`).
+    pub ack_progress: Duration,
+    /// How long running tasks may go on after a worker was told to stop (`PYOCO_DRAIN_TIMEOUT_SEC`).
+    pub drain_timeout: Duration,
+    /// Whether a failed run leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
+    pub dlq_execution_error: bool,
+    /// The Python that runs tasks (`PYOCO_PYTHON`).
+    pub python: PathBuf,
+    /// How requests are authenticated (`PYOCO_HTTP_AUTH_MODE`).
+    pub auth_mode: AuthMode,
+    /// The header with the key (`PYOCO_HTTP_API_KEY_HEADER`).
+    pub api_key_header: String,
+    /// The names of what stands in NATS.
+    pub nats: NatsNames,
+    /// How the program talks to its operator.
+    pub log: LogConfig,
+    /// `PYOCO_*` names that mean nothing to this version: probably misspelt.
+    pub unknown: Vec<String>,
+}
+
+/// How requests are authenticated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Not at all.
+    None,
+    /// By a key in a header.
+    ApiKey,
+}
+
+/// The names of what stands in NATS, and its limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NatsNames {
+    /// `PYOCO_WORK_SUBJECT_PREFIX`.
+    pub work_subject_prefix: String,
+    /// `PYOCO_RUNS_KV_BUCKET`.
+    pub runs_bucket: String,
+    /// `PYOCO_WORKERS_KV_BUCKET`.
+    pub workers_bucket: String,
+    /// `PYOCO_WORKERS_KV_TTL_SEC`.
+    pub workers_ttl: Duration,
+    /// `PYOCO_AUTH_KV_BUCKET`.
+    pub auth_bucket: String,
+    /// `PYOCO_CONSUMER_MAX_DELIVER`.
+    pub max_deliver: i64,
+    /// `PYOCO_CONSUMER_MAX_ACK_PENDING`.
+    pub max_ack_pending: i64,
+    /// `PYOCO_DLQ_STREAM`.
+    pub dlq_stream: String,
+    /// `PYOCO_DLQ_SUBJECT_PREFIX`.
+    pub dlq_subject_prefix: String,
+    /// `PYOCO_DLQ_MAX_AGE_SEC`.
+    pub dlq_max_age: Duration,
+    /// `PYOCO_DLQ_MAX_MSGS`.
+    pub dlq_max_messages: i64,
+    /// `PYOCO_DLQ_MAX_BYTES`.
+    pub dlq_max_bytes: i64,
+}
+
+/// How the program talks to its operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// The least important level that is shown (`PYOCO_LOG_LEVEL`).
+    pub level: tracing::Level,
+    /// JSON lines or text (`PYOCO_LOG_FORMAT`).
+    pub format: LogFormat,
+    /// UTC or local time (`PYOCO_LOG_UTC`).
+    pub utc: bool,
+    /// With the chain of causes (`PYOCO_LOG_INCLUDE_TRACEBACK`).
+    pub traceback: bool,
+}
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// A line for people.
+    Text,
+}
+
+/// The configuration makes no sense. Every mistake is named.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration is not valid: {}", .0.join("; "))]
+pub struct InvalidConfig(pub Vec<String>);
+
+impl Config {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::read(&mut Settings::new(HashMap::new(), HashMap::new()))
+    }
+
+    /// From the environment of the process and the `.env` file that it names.
+    pub fn from_env() -> Result<Self, InvalidConfig> {
+        Self::from_vars(environment())
+    }
+
+    /// From the given variables and the `.env` file that they name.
+    pub fn from_vars(env: HashMap<String, String>) -> Result<Self, InvalidConfig> {
+        let loads = env.get("PYOCO_LOAD_DOTENV").and_then(|text| settings::flag(text.trim())).unwrap_or(true);
+        let file = match env.get("PYOCO_ENV_FILE").map(|path| path.trim()) {
+            Some("") => None,
+            Some(path) => Some(expand(path, env.get("HOME"))),
+            None => Some(PathBuf::from(".env")),
+        };
+        let text = file.filter(|_| loads).and_then(|path| std::fs::read_to_string(path).ok());
+        let mut settings = Settings::new(env, text.map(|text| dotenv::parse(&text)).unwrap_or_default());
+        let config = Self::read(&mut settings);
+        if settings.mistakes.is_empty() { Ok(config) } else { Err(InvalidConfig(settings.mistakes)) }
+    }
+
+    fn read(from: &mut Settings) -> Self {
+        let tag = |text: &str| Tag::new(text).ok();
+        let mut config = Self {
+            nats_url: from.given("PYOCO_NATS_URL"),
+            data_dir: PathBuf::from(from.text("PYOCO_DATA_DIR", ".pyoco")),
+            default_tag: from.parsed(
+                "PYOCO_DEFAULT_TAG",
+                Tag::default(),
+                "letters, digits, '_' and '-'",
+                tag,
+            ),
+            workflow_yaml_max_bytes: from.number("PYOCO_WORKFLOW_YAML_MAX_BYTES", 262_144),
+            max_run_snapshot_bytes: from.number("PYOCO_MAX_RUN_SNAPSHOT_BYTES", 262_144),
+            cancel_grace: from.seconds("PYOCO_CANCEL_GRACE_PERIOD_SEC", 30.0),
+            run_heartbeat: from.seconds("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", 1.0),
+            worker_heartbeat: from.seconds("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", 5.0),
+            worker_disconnect: from.seconds("PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC", 20.0),
+            ack_wait: from.seconds("PYOCO_CONSUMER_ACK_WAIT_SEC", 30.0),
+            ack_progress: from.seconds("PYOCO_ACK_PROGRESS_INTERVAL_SEC", 10.0),
+            drain_timeout: from.seconds("PYOCO_DRAIN_TIMEOUT_SEC", 25.0),
+            dlq_execution_error: from.flag("PYOCO_DLQ_PUBLISH_EXECUTION_ERROR", true),
+            python: PathBuf::from(from.text("PYOCO_PYTHON", "python3")),
+            auth_mode: from.choice(
+                "PYOCO_HTTP_AUTH_MODE",
+                AuthMode::None,
+                &[("none", AuthMode::None), ("api_key", AuthMode::ApiKey)],
+            ),
+            api_key_header: from.text("PYOCO_HTTP_API_KEY_HEADER", "X-API-Key"),
+            nats: NatsNames::read(from),
+            log: LogConfig::read(from),
+            unknown: Vec::new(),
+        };
+        // Read elsewhere, by the worker's Python, by the command lines, or by parts that are not built yet.
+        for name in KNOWN_ELSEWHERE {
+            let _ = from.given(name);
+        }
+        config.check(from);
+        config.unknown = from.unknown();
+        config
+    }
+
+    /// What one value alone cannot tell.
+    fn check(&mut self, from: &mut Settings) {
+        if self.ack_progress >= self.ack_wait {
+            // As the original does: half of it, so that a lease never runs out under a healthy worker.
+            self.ack_progress = (self.ack_wait / 2).max(Duration::from_millis(500));
+        }
+        if self.ack_wait.is_zero() {
+            from.mistakes.push("PYOCO_CONSUMER_ACK_WAIT_SEC must be more than 0".to_owned());
+        }
+        for (name, value) in [
+            ("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", &mut self.worker_heartbeat),
+            ("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", &mut self.run_heartbeat),
+        ] {
+            if value.is_zero() {
+                from.mistakes.push(format!("{name} must be more than 0"));
+            }
+            *value = (*value).max(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const KNOWN_ELSEWHERE: [&str; 16] = [
+    "PYOCO_LOAD_DOTENV",
+    "PYOCO_ENV_FILE",
+    "PYOCO_DISCOVERY_MODULES",
+    "PYOCO_SERVER_URL",
+    "PYOCO_API_KEY",
+    "PYOCO_AUTH_PEPPER",
+    "PYOCO_DASHBOARD_LANG",
+    "PYOCO_WHEEL_OBJECT_STORE_BUCKET",
+    "PYOCO_WHEEL_MAX_BYTES",
+    "PYOCO_WHEEL_SYNC_ENABLED",
+    "PYOCO_WHEEL_SYNC_DIR",
+    "PYOCO_WHEEL_SYNC_INTERVAL_SEC",
+    "PYOCO_WHEEL_INSTALL_TIMEOUT_SEC",
+    "PYOCO_WHEEL_HISTORY_KV_BUCKET",
+    "PYOCO_WHEEL_HISTORY_TTL_SEC",
+    "PYOCO_VECTORS",
+];
+
+impl NatsNames {
+    fn read(from: &mut Settings) -> Self {
+        Self {
+            work_subject_prefix: from.text("PYOCO_WORK_SUBJECT_PREFIX", "pyoco.work"),
+            runs_bucket: from.text("PYOCO_RUNS_KV_BUCKET", "pyoco_runs"),
+            workers_bucket: from.text("PYOCO_WORKERS_KV_BUCKET", "pyoco_workers"),
+            workers_ttl: from.seconds("PYOCO_WORKERS_KV_TTL_SEC", 15.0),
+            auth_bucket: from.text("PYOCO_AUTH_KV_BUCKET", "pyoco_auth"),
+            max_deliver: from.number("PYOCO_CONSUMER_MAX_DELIVER", 20),
+            max_ack_pending: from.number("PYOCO_CONSUMER_MAX_ACK_PENDING", 200),
+            dlq_stream: from.text("PYOCO_DLQ_STREAM", "PYOCO_DLQ"),
+            dlq_subject_prefix: from.text("PYOCO_DLQ_SUBJECT_PREFIX", "pyoco.dlq"),
+            dlq_max_age: from.seconds("PYOCO_DLQ_MAX_AGE_SEC", 604_800.0),
+            dlq_max_messages: from.number("PYOCO_DLQ_MAX_MSGS", 100_000),
+            dlq_max_bytes: from.number("PYOCO_DLQ_MAX_BYTES", 536_870_912),
+        }
+    }
+}
+
+impl LogConfig {
+    /// The names of the levels, Python's among them.
+    pub const LEVELS: [(&'static str, tracing::Level); 7] = [
+        ("TRACE", tracing::Level::TRACE),
+        ("DEBUG", tracing::Level::DEBUG),
+        ("INFO", tracing::Level::INFO),
+        ("WARNING", tracing::Level::WARN),
+        ("WARN", tracing::Level::WARN),
+        ("ERROR", tracing::Level::ERROR),
+        ("CRITICAL", tracing::Level::ERROR),
+    ];
+
+    fn read(from: &mut Settings) -> Self {
+        let formats = [("json", LogFormat::Json), ("text", LogFormat::Text)];
+        Self {
+            level: from.choice("PYOCO_LOG_LEVEL", tracing::Level::INFO, &Self::LEVELS),
+            format: from.choice("PYOCO_LOG_FORMAT", LogFormat::Json, &formats),
+            utc: from.flag("PYOCO_LOG_UTC", true),
+            traceback: from.flag("PYOCO_LOG_INCLUDE_TRACEBACK", true),
+        }
+    }
+}
+
+/// The environment of the process; names and values that are no text are left out. Nobody else reads it.
+pub fn environment() -> HashMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+fn expand(path: &str, home: Option<&String>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => Path::new(home).join(rest),
+        (Some(_) | None, _) => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(vars: &[(&str, &str)]) -> Result<Config, InvalidConfig> {
+        let quiet = [("PYOCO_LOAD_DOTENV", "0")];
+        Config::from_vars(
+            quiet.iter().chain(vars).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        )
+    }
+
+    #[test]
+    fn nothing_set_means_the_defaults_of_the_contract() {
+        let config = from(&[]).unwrap();
+        assert_eq!(config, Config::new());
+        assert_eq!(config.nats_url, None);
+        assert_eq!(config.workflow_yaml_max_bytes, 262_144);
+        assert_eq!(config.cancel_grace, Duration::from_secs(30));
+        assert_eq!(config.nats.dlq_max_bytes, 536_870_912);
+    }
+
+    #[test]
+    fn values_are_read_and_an_empty_one_is_none() {
+        let config = from(&[
+            ("PYOCO_NATS_URL", ""),
+            ("PYOCO_DEFAULT_TAG", "gpu"),
+            ("PYOCO_CANCEL_GRACE_PERIOD_SEC", "0.5"),
+            ("PYOCO_LOG_LEVEL", "warning"),
+            ("PYOCO_LOG_UTC", "off"),
+        ])
+        .unwrap();
+        assert_eq!(config.nats_url, None);
+        assert_eq!(config.default_tag.as_str(), "gpu");
+        assert_eq!(config.cancel_grace, Duration::from_millis(500));
+        assert_eq!((config.log.level, config.log.utc), (tracing::Level::WARN, false));
+    }
+
+    #[test]
+    fn every_mistake_is_named_and_no_value_is_shown() {
+        let error = from(&[
+            ("PYOCO_HTTP_AUTH_MODE", "s3cret"),
+            ("PYOCO_DEFAULT_TAG", "a.b"),
+            ("PYOCO_CONSUMER_ACK_WAIT_SEC", "-1"),
+            ("PYOCO_WORKFLOW_YAML_MAX_BYTES", "many"),
+        ])
+        .unwrap_err();
+        let text = error.to_string();
+        for name in [
+            "PYOCO_HTTP_AUTH_MODE",
+            "PYOCO_DEFAULT_TAG",
+            "PYOCO_CONSUMER_ACK_WAIT_SEC",
+            "PYOCO_WORKFLOW_YAML_MAX_BYTES",
+        ] {
+            assert!(text.contains(name), "{text}");
+        }
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[test]
+    fn a_misspelt_name_is_found() {
+        assert_eq!(from(&[("PYOCO_DATADIR", "x")]).unwrap().unknown, ["PYOCO_DATADIR"]);
+    }
+
+    #[test]
+    fn the_file_fills_in_what_the_environment_leaves_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings.env");
+        std::fs::write(&file, "PYOCO_DEFAULT_TAG=from_file\nPYOCO_PYTHON=py\n").unwrap();
+        let vars = [("PYOCO_ENV_FILE", file.to_str().unwrap()), ("PYOCO_PYTHON", "mine")];
+        let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = Config::from_vars(vars.into_iter().collect()).unwrap();
+        assert_eq!(config.default_tag.as_str(), "from_file");
+        assert_eq!(config.python, Path::new("mine"));
+    }
+}

@@ -1,0 +1,60 @@
+//! Why a process does not start, said so that its operator knows what to do.
+
+use std::net::SocketAddr;
+
+use pyoco_core::ids::InvalidId;
+use pyoco_store_sqlite::OpenError;
+
+use crate::config::InvalidConfig;
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Settings make no sense.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The folder of the store cannot be used.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// Somebody else listens there.
+    #[error("{0} is already in use by another program; choose another port with --port, or stop that program")]
+    PortTaken(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; check --host and --port")]
+    Listen {
+        /// Which.
+        address: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A tag or a worker's name.
+    #[error("{what} {text:?}: {source}")]
+    Name {
+        /// What it was to name.
+        what: &'static str,
+        /// As it was given.
+        text: String,
+        /// The rule that it breaks.
+        source: InvalidId,
+    },
+    /// A setting of the worker.
+    #[error("{0}")]
+    Worker(String),
+    /// The distributed engine is not part of this version.
+    #[error(
+        "this version has no NATS engine yet; unset PYOCO_NATS_URL and leave out --nats-url to use the embedded store"
+    )]
+    NatsNotBuilt,
+    /// API keys are not part of this version; running open instead would be worse than not running.
+    #[error("this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port")]
+    AuthNotBuilt,
+    /// Something else failed.
+    #[error("{0}")]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StartError {
+    pub(crate) fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+}
