@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0
+VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0-server-0.5.1
 
 .PHONY: up test check fmt lint docs deny unit bench soak clean
 
@@ -30,10 +30,10 @@ docs:
 unit: $(VENV_STAMP)
 	cargo test --workspace
 
-## Flows built in Python are described by the real pyoco package; the vectors need it.
+## Flows built in Python are described by the real pyoco package; the vectors need it. Its server's client talks to ours in testing/pypi.
 $(VENV_STAMP):
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0 pyoco-server==0.5.1
 	touch $@
 
 ## Licences, sources and duplicates of dependencies (needs cargo-deny).

@@ -7,7 +7,6 @@ use pyoco_core::command::{CreateExecution, Issuer, Request};
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{CommandId, ExecutionId};
 use pyoco_core::outcome::Outcome;
-use pyoco_core::state::State;
 
 use crate::{Engine, EngineError};
 
@@ -27,10 +26,10 @@ pub struct Submission {
 }
 
 /// An accepted submission.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitted {
-    /// The execution as it is.
-    pub state: State,
+    /// The execution.
+    pub execution: ExecutionId,
     /// It was submitted before under the same key.
     pub is_repeat: bool,
 }
@@ -53,7 +52,7 @@ impl Engine {
         }
         let answer = self.command(&execution, &request).await?;
         let is_repeat = matches!(answer.outcome, Outcome::Repeated(_));
-        Ok(Submitted { state: self.state(&execution).await?, is_repeat })
+        Ok(Submitted { execution, is_repeat })
     }
 }
 

@@ -124,7 +124,7 @@ async fn a_submission_that_timed_out_is_found_again_and_keeps_its_row_and_job() 
         correlation_id: None,
     };
     let submitted = d.engine().submit(submission).await.unwrap();
-    let execution = submitted.state.id.clone();
+    let execution = submitted.execution.clone();
     assert!(submitted.is_repeat);
     assert_eq!(d.store.inner.read(&execution, Version(0)).await.unwrap().len(), 1);
     assert!(d.store.inner.get(&execution).await.unwrap().is_some());
@@ -149,7 +149,7 @@ async fn a_key_names_one_execution_for_ever_and_another_input_is_a_conflict() {
     let first = d.engine().submit(submission("main")).await.unwrap();
     let again = d.engine().submit(submission("main")).await.unwrap();
     assert_eq!((first.is_repeat, again.is_repeat), (false, true));
-    assert_eq!(first.state, again.state);
+    assert_eq!(first.execution, again.execution);
     let other = d.engine().submit(submission("other")).await.unwrap_err();
     assert!(matches!(other, EngineError::Rejected(rejection) if rejection.reason == Reason::KeyReused));
 }

@@ -141,7 +141,7 @@ impl Bench {
         command.input.0 = params.as_object().cloned().unwrap_or_default();
         let submission =
             Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None };
-        self.engine.submit(submission).await.unwrap().state.id
+        self.engine.submit(submission).await.unwrap().execution
     }
 
     async fn ask(&self, execution: &ExecutionId, command: impl Into<pyoco_core::command::Command>) {

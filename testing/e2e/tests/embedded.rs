@@ -122,7 +122,7 @@ async fn submit(engine: &Engine) -> ExecutionId {
         key: None,
         correlation_id: None,
     };
-    engine.submit(submission).await.unwrap().state.id
+    engine.submit(submission).await.unwrap().execution
 }
 
 #[tokio::test]

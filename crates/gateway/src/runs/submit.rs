@@ -162,7 +162,7 @@ impl Shared {
         let engine = self.engine.clone();
         let submitted = to_its_end(async move { engine.submit(submission).await }).await?;
         let submitted = submitted.map_err(|error| refused(error).of_flow(&flow_name, tag.as_str()))?;
-        let run_id = submitted.state.id.to_string();
+        let run_id = submitted.execution.to_string();
         // A repeat is answered what the first asking was answered.
         Ok(Json(Submitted { run_id, status: RunStatus::Pending, extra: Map::new() }))
     }

@@ -36,7 +36,7 @@ impl FlowSources {
         let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
         let workflow = parse(text, Limits::default()).map_err(|error| failed(&error))?;
         let (name, exposed) = (job.flow_name.as_str(), workflow.expose_env());
-        let loaded = self.python.load(&job.run_id, name, exposed, workflow.callables()).await;
+        let loaded = self.python.load(name, exposed, workflow.callables()).await;
         let (loaded, problems) = loaded.map_err(|error| failed(&error))?;
         let mut plan = workflow.compile(name, &loaded).map_err(|error| failed(&error))?;
         plan.warnings.extend(problems);

@@ -106,9 +106,8 @@ impl CommandRuntime {
         let lines = TaskLines {
             logs: self.logs.clone(),
             clock: self.clock.clone(),
-            execution: call.execution.clone(),
             task: call.task.name.clone(),
-            node: Some((call.node.clone(), call.attempt)),
+            attempt: Some((call.execution.clone(), call.node.clone(), call.attempt)),
         };
         let mut out = Scribe::new(&lines, LogStream::Stdout).keeping(KEPT_STDOUT);
         let mut err = Scribe::new(&lines, LogStream::Stderr);

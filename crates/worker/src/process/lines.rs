@@ -91,10 +91,9 @@ impl Pipe {
 pub(crate) struct TaskLines {
     pub(crate) logs: Arc<dyn TaskLogs>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) execution: ExecutionId,
     pub(crate) task: String,
-    /// Without a node (modules that are imported while a flow is loaded) lines are told to the operator only.
-    pub(crate) node: Option<(NodeId, Attempt)>,
+    /// Without an attempt (modules that are imported while a flow is loaded) lines are told to the operator only.
+    pub(crate) attempt: Option<(ExecutionId, NodeId, Attempt)>,
 }
 
 /// Makes lines of bytes.
@@ -107,6 +106,12 @@ pub(crate) struct Scribe<'a> {
     kept: VecDeque<u8>,
     keep: usize,
     total: usize,
+}
+
+impl TaskLines {
+    fn run_id(&self) -> &str {
+        self.attempt.as_ref().map_or("", |(execution, _, _)| execution.as_str())
+    }
 }
 
 impl<'a> Scribe<'a> {
@@ -170,14 +175,14 @@ impl<'a> Scribe<'a> {
         }
         let text = String::from_utf8_lossy(&self.partial).into_owned();
         self.partial.clear();
-        let (run_id, task, stream) = (&self.whose.execution, &self.whose.task, self.stream.name());
-        tracing::info!(target: "pyoco_server.task", %run_id, task, stream, "{text}");
+        let (run_id, task, stream) = (self.whose.run_id(), &self.whose.task, self.stream.name());
+        tracing::info!(target: "pyoco_server.task", run_id, task, stream, "{text}");
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
         }
         let kept = text.get(..text.floor_char_boundary(KEPT_BYTES)).unwrap_or_default();
         self.last.push_back(kept.to_owned());
-        if let Some((node, attempt)) = &self.whose.node {
+        if let Some((_, node, attempt)) = &self.whose.attempt {
             let at = self.whose.clock.now();
             self.lines.push(LogLine { node: node.clone(), attempt: *attempt, stream: self.stream, at, text });
         }
@@ -192,11 +197,10 @@ impl<'a> Scribe<'a> {
 
     /// Stores what was heard. Whoever writes faster than that waits at its pipe.
     async fn store(&mut self) {
-        if self.lines.is_empty() {
+        let Some((run_id, _, _)) = self.whose.attempt.as_ref().filter(|_| !self.lines.is_empty()) else {
             return;
-        }
+        };
         let lines = std::mem::take(&mut self.lines);
-        let run_id = &self.whose.execution;
         for tried in 1..=TRIES {
             let Err(error) = self.whose.logs.write_lines(run_id, lines.clone()).await else { return };
             if tried == TRIES || !error.kind.is_retryable() {
@@ -244,9 +248,8 @@ mod tests {
         let whose = TaskLines {
             logs: Arc::new(Nowhere),
             clock: Arc::new(Noon),
-            execution: ExecutionId::new("e-1").unwrap(),
             task: "t".to_owned(),
-            node: Some((NodeId::new("t").unwrap(), Attempt(1))),
+            attempt: Some((ExecutionId::new("e-1").unwrap(), NodeId::new("t").unwrap(), Attempt(1))),
         };
         let mut scribe = Scribe::new(&whose, LogStream::Stdout);
         for chunk in chunks {

@@ -10,6 +10,7 @@ use pyoco_core::state::Root;
 use pyoco_ports::LogStream;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Done, Need, Said, read};
@@ -18,7 +19,7 @@ use super::pool::Lease;
 use super::values::{Parcel, outputs_inside};
 use super::{OF_FLOW, OF_PLUGIN, PythonRuntime, wire};
 use crate::process::{Group, Scribe, TaskLines, how_it_ended};
-use crate::runtime::{Call, End, Stop};
+use crate::runtime::{Call, End, Stop, Urgency};
 
 /// A process that serves old code is replaced; a file that changes faster than that is served as it is found.
 const RELOADS: u32 = 5;
@@ -118,9 +119,8 @@ impl PythonRuntime {
         let lines = TaskLines {
             logs: self.logs.clone(),
             clock: self.clock.clone(),
-            execution: call.execution.clone(),
             task: call.task.name.clone(),
-            node: Some((call.node.clone(), call.attempt)),
+            attempt: Some((call.execution.clone(), call.node.clone(), call.attempt)),
         };
         for _ in 0..RELOADS {
             let taken = tokio::select! {
@@ -132,7 +132,7 @@ impl PythonRuntime {
                 Ok(lease) => lease,
                 Err(message) => return failed("PYTHON_NOT_STARTED", message),
             };
-            let mut stopping = Stopping { stop: stop.clone(), was_asked: false, was_told: false };
+            let mut stopping = Stopping::by(stop.clone());
             let (heard, last_words) =
                 self.converse(&mut lease, Some(call), &lines, request, &mut stopping).await;
             match heard {
@@ -265,9 +265,23 @@ impl PythonRuntime {
 
 /// How far an attempt was told to stop.
 pub(super) struct Stopping {
-    pub(super) stop: Stop,
-    pub(super) was_asked: bool,
-    pub(super) was_told: bool,
+    stop: Stop,
+    was_asked: bool,
+    was_told: bool,
+    /// Without it the attempt would count as let go.
+    _nobody: Option<watch::Sender<Urgency>>,
+}
+
+impl Stopping {
+    const fn by(stop: Stop) -> Self {
+        Self { stop, was_asked: false, was_told: false, _nobody: None }
+    }
+
+    /// Nobody tells it to stop; it is dropped instead.
+    pub(super) fn never() -> Self {
+        let nobody = watch::Sender::new(Urgency::None);
+        Self { _nobody: Some(nobody.clone()), ..Self::by(Stop::from(nobody.subscribe())) }
+    }
 }
 
 fn failed(code: &str, message: impl Into<String>) -> End {

@@ -187,6 +187,7 @@ class Host:
         self.functions = {}
         self.flows = {}
         self.plugins = None
+        self.plugin_folders, self.has_plugins = None, False
         self.describer = None
         self.environment = dict(os.environ._data)
         self.streams = (sys.stdout, sys.stderr)
@@ -264,12 +265,16 @@ class Host:
             discovered, self.plugins, warnings = self.described().discover(modules, import_module)
         return {"op": "loaded", "errors": errors, "discovered": discovered, "warnings": warnings}
 
-    @staticmethod
-    def plugins_exist():
+    def plugins_exist(self):
+        """Looking through all installed packages takes milliseconds: only after one of their folders has changed."""
         from importlib import metadata
 
-        entries = metadata.entry_points()
-        return bool(entries.select(group="pyoco.tasks") if hasattr(entries, "select") else entries.get("pyoco.tasks"))
+        folders = tuple((path, stamp(path)) for path in sys.path)
+        if self.plugin_folders != folders:
+            entries = metadata.entry_points()
+            found = entries.select(group="pyoco.tasks") if hasattr(entries, "select") else entries.get("pyoco.tasks")
+            self.plugin_folders, self.has_plugins = folders, bool(found)
+        return self.has_plugins
 
     def flow(self, message, _blobs):
         """Describes a flow of the resolver as data."""
@@ -473,8 +478,10 @@ def user_traceback(error):
 
 
 def on_terminate(_signal, _frame):
-    """A TERM counts only when the worker has said so: a service manager may send one to everybody."""
+    """A TERM counts only when the worker has said so, since a service manager may send one to everybody, and only once,
+    since the task is then busy tidying up."""
     if Host.is_ending:
+        Host.is_ending = False
         raise Stopped(143)
 
 
@@ -494,8 +501,9 @@ def main():
     os.close(null)
     os.register_at_fork(after_in_child=lambda: (connection.close(), control.close()))
     sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    for stream in (sys.stdout, sys.stderr):
+        # Line by line, also where PYTHONUNBUFFERED asks for less: a line that is written in pieces can be torn apart.
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True, write_through=False)
     signal.signal(signal.SIGTERM, on_terminate)
     wire = Wire(connection)
     setup = wire.receive()

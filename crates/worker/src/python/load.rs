@@ -9,13 +9,12 @@ use pyoco_core::plan::{Runner, TaskSpec};
 use pyoco_flow::Loaded;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::answer::Said;
 use super::attempt::{Heard, Stopping};
+use super::host::Place;
 use super::{OF_PLUGIN, PythonRuntime, wire};
 use crate::process::{TaskLines, how_it_ended};
-use crate::runtime::{Stop, Urgency};
 
 /// Importing the modules of a flow may take so long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -63,11 +62,30 @@ impl PythonRuntime {
         self.options.flows_dir.as_deref()
     }
 
+    /// Starts the processes that are kept warm, so that the first task need not wait for one. An error says why none can
+    /// be.
+    pub async fn warm_up(&self) -> Result<(), String> {
+        let request = wire::encode(&json!({"op": "load", "callables": [], "discovery": ""}), &[]);
+        let request = request.map_err(|error| error.to_string())?;
+        let lines = self.import_lines("nothing");
+        let mut leases = Vec::new();
+        for _ in 0..self.options.keep_warm.min(self.options.hosts) {
+            leases.push(self.pool.take(&Place::default()).await?);
+        }
+        // They start side by side; the first answer of each says that it is ready.
+        for mut lease in leases {
+            match self.converse(&mut lease, None, &lines, &request, &mut Stopping::never()).await {
+                (Heard::Answer(..), _) => lease.give_back(),
+                (Heard::Gone(_) | Heard::Broken(_), last_words) => return Err(last_words),
+            }
+        }
+        Ok(())
+    }
+
     /// Imports callables, in this order, where the flow's tasks will run. What cannot be imported is said, and so is what
     /// went wrong beside it.
     pub(crate) async fn load<'a>(
         &self,
-        execution: &ExecutionId,
         flow: &str,
         exposed: Option<&[String]>,
         callables: impl Iterator<Item = (&'a str, &'a str)>,
@@ -75,7 +93,7 @@ impl PythonRuntime {
         let callables: Vec<_> = callables.collect();
         let discovery = self.options.env.get("PYOCO_DISCOVERY_MODULES").map_or("", String::as_str);
         let request = json!({"op": "load", "callables": callables, "discovery": discovery});
-        match self.ask(execution, flow, exposed, &request).await? {
+        match self.ask(flow, exposed, &request).await? {
             Said::Loaded(found) => {
                 let loaded = Loaded { missing: found.errors, discovered: discovered(found.discovered)? };
                 Ok((loaded, found.warnings))
@@ -88,7 +106,7 @@ impl PythonRuntime {
 
     /// Asks the resolver for a flow.
     pub(crate) async fn describe(&self, execution: &ExecutionId, flow: &str) -> Result<Described, String> {
-        match self.ask(execution, flow, None, &json!({"op": "flow", "name": flow})).await? {
+        match self.ask(flow, None, &json!({"op": "flow", "name": flow})).await? {
             Said::Flow(answer) => match *answer {
                 FlowAnswer { ir: Some(ir), .. } => Ok(Described::Ir(ir)),
                 FlowAnswer { unknown: Some(_), .. } => Ok(Described::Unknown),
@@ -106,38 +124,28 @@ impl PythonRuntime {
 
     async fn ask(
         &self,
-        execution: &ExecutionId,
         flow: &str,
         exposed: Option<&[String]>,
         request: &impl Serialize,
     ) -> Result<Said, String> {
-        let asked = self.ask_until_fresh_about(execution, flow, exposed, request);
+        let asked = self.ask_until_fresh_about(flow, exposed, request);
         let too_long = || format!("importing the tasks of '{flow}' took longer than {PATIENCE:?}");
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(too_long()))
     }
 
     async fn ask_until_fresh_about(
         &self,
-        execution: &ExecutionId,
         flow: &str,
         exposed: Option<&[String]>,
         request: &impl Serialize,
     ) -> Result<Said, String> {
         let place = self.place(flow, exposed);
         let request = wire::encode(request, &[]).map_err(|error| error.to_string())?;
-        let lines = TaskLines {
-            logs: self.logs.clone(),
-            clock: self.clock.clone(),
-            execution: execution.clone(),
-            task: format!("import of {flow}"),
-            node: None,
-        };
+        let lines = self.import_lines(flow);
         for _ in 0..RELOADS {
             let mut lease = self.pool.take(&place).await?;
-            let nobody = watch::Sender::new(Urgency::None);
-            let mut stopping =
-                Stopping { stop: Stop::from(nobody.subscribe()), was_asked: false, was_told: false };
-            let (heard, last_words) = self.converse(&mut lease, None, &lines, &request, &mut stopping).await;
+            let (heard, last_words) =
+                self.converse(&mut lease, None, &lines, &request, &mut Stopping::never()).await;
             match heard {
                 Heard::Answer(Said::Stale { .. }, _) => drop(lease),
                 Heard::Answer(said, _) => {
@@ -154,6 +162,14 @@ impl PythonRuntime {
             }
         }
         Err("the modules of the flow change faster than they can be imported".to_owned())
+    }
+}
+
+impl PythonRuntime {
+    /// What modules print while they are imported is told to the operator.
+    fn import_lines(&self, flow: &str) -> TaskLines {
+        let (logs, clock) = (self.logs.clone(), self.clock.clone());
+        TaskLines { logs, clock, task: format!("import of {flow}"), attempt: None }
     }
 }
 

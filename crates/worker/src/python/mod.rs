@@ -66,11 +66,6 @@ impl PythonRuntime {
         Self { options, pool, logs, blobs, clock, signatures: Mutex::new(HashMap::new()) }
     }
 
-    /// Starts the processes that are kept warm, so that the first task need not wait for one.
-    pub async fn warm_up(&self) -> Result<(), String> {
-        self.pool.warm_up(&Place::default()).await
-    }
-
     /// Ends every process that runs no task, and starts none any more. Running attempts end with their futures.
     pub async fn close(&self) {
         self.pool.close().await;

@@ -94,16 +94,6 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts as many as are kept warm.
-    pub(super) async fn warm_up(self: &Arc<Self>, place: &Place) -> Result<(), String> {
-        let mut leases = Vec::new();
-        for _ in 0..self.options.keep_warm.min(self.options.hosts) {
-            leases.push(self.take(place).await?);
-        }
-        leases.into_iter().for_each(Lease::give_back);
-        Ok(())
-    }
-
     /// Looks for idle processes now and then, for as long as there is a pool.
     fn sweep(self: &Arc<Self>) {
         let (pool, every): (Weak<Self>, _) = (Arc::downgrade(self), self.options.idle / LOOKS);

@@ -160,6 +160,13 @@ impl Ground {
 
     /// Runs a job to its end, through a worker.
     pub async fn job(&self, flow: &str, yaml: Option<&str>, params: Value) -> State {
+        let execution = self.submit(flow, yaml, params).await;
+        let ran = self.worker().run_once(Duration::from_secs(1)).await;
+        assert_eq!(ran.unwrap(), Some(execution.clone()));
+        self.engine.state(&execution).await.unwrap()
+    }
+
+    pub async fn submit(&self, flow: &str, yaml: Option<&str>, params: Value) -> ExecutionId {
         let mut command = create();
         (command.start, command.graph_id) = (true, flow.to_owned());
         command.input.0 = params.as_object().cloned().unwrap_or_default();
@@ -169,10 +176,7 @@ impl Ground {
         });
         let submission =
             Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None };
-        let execution = self.engine.submit(submission).await.unwrap().state.id;
-        let worker = self.worker();
-        assert_eq!(worker.run_once(Duration::from_secs(1)).await.unwrap(), Some(execution.clone()));
-        self.engine.state(&execution).await.unwrap()
+        self.engine.submit(submission).await.unwrap().execution
     }
 
     pub fn worker(&self) -> Worker {
