@@ -42,7 +42,9 @@ fn refuse(mut command: Command, error: &clap::Error) -> Failure {
             .find_map(|kind| context(error, kind));
     match suggestion {
         Some(suggestion) => failure.hint(format!("did you mean {suggestion}?")),
-        None => failure.hint(format!("{} --help", command.get_bin_name().unwrap_or(command.get_name()))),
+        None => {
+            failure.hint(format!("{} --help", command.get_bin_name().unwrap_or_else(|| command.get_name())))
+        }
     }
 }
 

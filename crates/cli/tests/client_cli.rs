@@ -431,7 +431,7 @@ fn the_gateway_and_the_key_may_stand_anywhere_or_in_the_environment() {
     assert_eq!(command.output().unwrap().status.code(), Some(0));
     let asked = gateway.asked();
     let keys: Vec<_> =
-        asked.iter().map(|asked| asked.header("x-api-key").or(asked.header("x-other"))).collect();
+        asked.iter().map(|asked| asked.header("x-api-key").or_else(|| asked.header("x-other"))).collect();
     assert_eq!(keys, [Some("k"), Some("k"), Some("k"), Some("from-env"), None]);
 }
 

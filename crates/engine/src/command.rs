@@ -201,6 +201,24 @@ impl Engine {
             .map_err(|error| EngineError::Log { execution: execution.clone(), error })
     }
 
+    /// Looks at an execution as this process knows it, and reads its log only if it knows nothing. Another process may have
+    /// written since: good for a first look, before something is asked that the log decides.
+    pub async fn glance<T: Send>(
+        &self,
+        execution: &ExecutionId,
+        view: impl FnOnce(&State) -> T + Send,
+    ) -> Result<T, EngineError> {
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let state = match slot.take() {
+            Some(state) => state,
+            None => self.load(execution).await?,
+        };
+        let seen = view(&state);
+        *slot = Some(state);
+        Ok(seen)
+    }
+
     /// The state of an execution as the log has it now.
     pub async fn state(&self, execution: &ExecutionId) -> Result<State, EngineError> {
         let entry = self.cache.entry(execution);

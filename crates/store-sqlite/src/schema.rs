@@ -19,10 +19,7 @@ pub(crate) struct Schema {
 pub(crate) const MAIN: Schema = Schema {
     file: "pyoco.db",
     application_id: 0x5079_4f63,
-    steps: &[
-        include_str!("migrations/0001_tables.sql"),
-        include_str!("migrations/0002_lists_with_status.sql"),
-    ],
+    steps: &[include_str!("migrations/0001_tables.sql")],
 };
 
 /// What tasks wrote ("PyOl"). In a file of its own, so that a flood of it is in nobody's way.

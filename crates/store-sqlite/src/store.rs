@@ -15,12 +15,13 @@ use crate::database::{self, Database, Settings};
 use crate::writer::Wake;
 
 /// So many commands may wait for the writer, and a caller so long for a place among them: then it is told, and may come
-/// again. The write-ahead log is moved at 4 MiB.
+/// again. The write-ahead log is moved at 16 MiB, so that moving it is rare
+/// beside the commands that fill it.
 pub(crate) const MAIN: Settings = Settings {
     thread: "pyoco-writer",
     places: 1024,
     patience: Some(Duration::from_secs(1)),
-    checkpoint_pages: 1024,
+    checkpoint_pages: 4 * 1024,
 };
 
 /// So many KiB of lines may wait for their writer: 16 MiB. Whoever has more waits: a task that floods is slowed down, and

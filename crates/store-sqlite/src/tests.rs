@@ -158,14 +158,14 @@ async fn a_log_with_a_hole_is_not_given_out() {
 #[tokio::test]
 async fn the_write_ahead_log_is_moved_into_the_file_while_there_is_much_of_it() {
     let (folder, store) = store();
-    for round in 0..60_u64 {
+    for round in 0..120_u64 {
         let mut big = append("e", vec![7; 500_000]);
         big.expected = Version(round);
         store.append(big).await.unwrap();
     }
-    // 30 MB went through it; what was moved makes room for what comes.
+    // 60 MB went through it; what was moved makes room for what comes.
     let left = std::fs::metadata(folder.path().join("pyoco.db-wal")).unwrap().len();
-    assert!(left < 12_000_000, "{left}");
+    assert!(left < 30_000_000, "{left}");
 }
 
 #[tokio::test]

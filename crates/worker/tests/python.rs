@@ -333,6 +333,11 @@ def forked():
     until_gone(&second[1].to_string()).await;
     let third = value(&ground.run("tasks:waited").await);
     assert_eq!(value(&ground.run("tasks:forked").await), third, "nothing was left, so it stays");
+    // A thread that a module starts when it is imported belongs to the module.
+    let module = "import os, threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\ndef t():\n    return os.getpid()\n";
+    ground.write("busy.py", module);
+    let busy = value(&ground.run("busy:t").await);
+    assert_eq!(value(&ground.run("busy:t").await), busy);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::check::Expectation;
-use crate::load::Source;
+use crate::submission::Source;
 use crate::vector::{Level, Vector};
 
 /// What we promise about a vector.

@@ -1,29 +1,26 @@
-//! Golden cases of the original, run through our compiler and state machine with real Python tasks.
+//! Golden cases of the original, run end to end: HTTP, the engine, a SQLite file, the worker and real Python.
 //!
-//! Each vector is loaded (`vector`), compiled (`load`), driven to its end by an in-memory worker (`driver`)
-//! whose task bodies run in a Python process (`host`, `host.py`), and compared with what the original did
-//! (`check`), after our own decisions were written over it (`decisions`).
+//! Each vector is read (`vector`), written down as the product takes it (`submission`), submitted to a server in this
+//! process and watched to its end (`stage`), and what the server, its log and its Python say of it (`run`, `calls`) is
+//! compared with what the original did (`check`), after our own decisions were written over it (`decisions`). `judge`
+//! does so with many.
 //!
-//! Not here: a queue, a store, a server. The log is a list of records in memory, and it is folded again
-//! after every record.
+//! Not here: what a flow compiles to; `pyoco-flow` compares that with the vectors itself.
 
 mod base64;
+mod calls;
 pub mod check;
 pub mod decisions;
-mod driver;
-mod execution;
-mod folder;
-mod host;
-mod load;
-mod pool;
+mod judge;
 mod run;
-mod task;
+mod stage;
+mod submission;
 pub mod vector;
 
-pub use driver::{Outcome, drive};
-pub use load::Source;
-pub use pool::judge_all;
-pub use run::{Moment, Run};
+pub use judge::judge_all;
+pub use run::{Artifact, Moment, Run};
+pub use stage::{Outcome, Stage, run_alone};
+pub use submission::Source;
 
 /// Why a vector could not be run at all. A vector that runs and ends otherwise than expected is a mismatch.
 pub type Broken = String;

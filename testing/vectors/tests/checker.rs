@@ -5,12 +5,12 @@
 use pyoco_vectors::check::{self, Expectation};
 use pyoco_vectors::decisions::{Verdict, verdict};
 use pyoco_vectors::vector::{Vector, open};
-use pyoco_vectors::{Outcome, Run, Source, drive};
+use pyoco_vectors::{Outcome, Run, Source, run_alone};
 use serde_json::{Value, json};
 
-fn ran(name: &str) -> (Vector, Run) {
+async fn ran(name: &str) -> (Vector, Run) {
     let vector = open("run").unwrap().into_iter().find(|vector| vector.name == name).unwrap();
-    match drive(&vector, Source::Own).unwrap() {
+    match run_alone(&vector).await.unwrap() {
         Outcome::Ran(run) => (vector, *run),
         Outcome::Refused(message) => panic!("{message}"),
     }
@@ -24,16 +24,16 @@ fn differences(vector: &Vector, run: &Run, field: &str, pointer: &str, other: Va
     check::run(&expectation, run).into_iter().map(|mismatch| mismatch.field).collect()
 }
 
-#[test]
-fn a_run_that_matches_has_no_differences() {
-    let (vector, run) = ran("logs-both-streams");
+#[tokio::test]
+async fn a_run_that_matches_has_no_differences() {
+    let (vector, run) = ran("logs-both-streams").await;
     let expectation = Expectation { fields: vector.expect.unwrap(), exempt: Vec::new() };
     assert_eq!(check::run(&expectation, &run), []);
 }
 
-#[test]
-fn each_expected_field_is_compared() {
-    let (vector, run) = ran("logs-both-streams");
+#[tokio::test]
+async fn each_expected_field_is_compared() {
+    let (vector, run) = ran("logs-both-streams").await;
     let cases = [
         ("run_status", "", json!("FAILED"), "run_status"),
         ("error", "", json!("boom"), "error"),
@@ -54,21 +54,21 @@ fn each_expected_field_is_compared() {
     }
 }
 
-#[test]
-fn artifacts_and_timing_are_compared() {
-    let (vector, run) = ran("artifacts");
+#[tokio::test]
+async fn artifacts_and_timing_are_compared() {
+    let (vector, run) = ran("artifacts").await;
     let found = differences(&vector, &run, "artifacts", "/note.txt/text", json!("hullo"));
     assert_eq!(found, ["artifacts.note.txt"]);
     let found = differences(&vector, &run, "artifacts", "/obj.json/type", json!("dict"));
     assert_eq!(found, ["artifacts.obj.json.type"]);
-    let (vector, run) = ran("retry-exhausted");
+    let (vector, run) = ran("retry-exhausted").await;
     let found = differences(&vector, &run, "timing", "/min_duration_ms/a", json!(60_000));
     assert_eq!(found, ["timing.min_duration_ms.a"]);
 }
 
-#[test]
-fn an_unknown_field_is_a_difference() {
-    let (vector, run) = ran("single-task");
+#[tokio::test]
+async fn an_unknown_field_is_a_difference() {
+    let (vector, run) = ran("single-task").await;
     let mut fields = vector.expect.unwrap();
     fields.insert("colour".to_owned(), json!("blue"));
     let found = check::run(&Expectation { fields, exempt: Vec::new() }, &run);

@@ -214,6 +214,8 @@ class Host:
                 task = self.flow_task(*address) if kind == "flow" else self.plugin_task(address)
                 known = Function(task.func, task.inputs)
             self.functions[kind, address] = known
+            # What a module starts while it is imported is the module's, not a task's.
+            self.threads = max(self.threads, _thread._count())
         return known
 
     # Flows that a resolver builds, and tasks that plugins register: only with the pyoco package.

@@ -1,0 +1,6 @@
+def fall():
+    raise ValueError("fällt um")
+
+
+def after():
+    return "never"
