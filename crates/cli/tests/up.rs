@@ -86,6 +86,11 @@ async fn the_example_runs_from_its_name_to_its_result() {
             "{task} wrote a line"
         );
     }
+    // What is left out comes from the flow's own defaults.
+    let run = running.submit("hello", empty()).await;
+    let ended = running.until_ended(&run).await;
+    assert_eq!(ended.params["name"], json!("world"));
+    assert!(ended.task_records.unwrap()["report"].output.as_str().unwrap().starts_with("Hello, world!"));
     assert!(running.stop(Signal::SIGTERM).success());
 }
 

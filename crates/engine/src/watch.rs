@@ -51,6 +51,12 @@ impl Hub {
 }
 
 impl Watcher {
+    /// Returns once there is something newer than a version that was seen, at once if there is already.
+    pub async fn beyond(&mut self, seen: Version) {
+        // The hub keeps the sender for as long as somebody listens.
+        let _ = self.receiver.wait_for(|version| *version > seen).await;
+    }
+
     /// Returns at the next change, with the newest version. Changes in between are one.
     pub async fn changed(&mut self) -> Version {
         // The hub keeps the sender for as long as somebody listens.

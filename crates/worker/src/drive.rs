@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyoco_core::command::{
-    ChooseNode, Command, ConfirmNodeStopped, FailNode, Issuer, ReleaseExecution, Request, StartNode,
-    SucceedNode,
+    ChooseNode, ClaimExecution, Command, ConfirmNodeStopped, FailNode, Issuer, ReleaseExecution, Request,
+    StartNode, SucceedNode,
 };
-use pyoco_core::decide::Batch;
+use pyoco_core::decide::{Answer, Batch};
 use pyoco_core::event::ErrorInfo;
-use pyoco_core::ids::{Attempt, Epoch, ExecutionId, NodeId};
-use pyoco_core::outcome::{Effect, Reason};
+use pyoco_core::ids::{Attempt, Epoch, ExecutionId, NodeId, Version};
+use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
 use pyoco_core::state::{NodeNumber, Phase, State};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
@@ -39,6 +39,14 @@ pub(crate) enum Driven {
     Abandoned,
 }
 
+/// What came of a claim.
+pub(crate) enum Claimed<'a> {
+    /// The execution is this worker's, and this is how it stands.
+    Yes(Box<Drive<'a>>, Box<Glance>),
+    /// It is not.
+    No(Result<Answer, Rejection>),
+}
+
 /// One execution in this worker's hands.
 pub(crate) struct Drive<'a> {
     shared: &'a Shared,
@@ -55,25 +63,58 @@ pub(crate) struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    pub(crate) fn new(shared: &'a Shared, execution: &ExecutionId, epoch: Epoch) -> Self {
-        Self {
+    /// Claims an execution and, in the same record, starts what is ready. Tasks are handed out when it is appended.
+    pub(crate) async fn claim(
+        shared: &'a Shared,
+        execution: &ExecutionId,
+        claim: ClaimExecution,
+    ) -> Result<Claimed<'a>, EngineError> {
+        let (worker, now) = (&shared.options.worker, shared.now());
+        let issuer = |epoch| Issuer::Worker { id: worker.clone(), epoch };
+        let request = Request::new(issuer(Epoch(0)), now, claim);
+        let may_start = shared.drain() == Drain::No;
+        // Before the claim, so that nothing is missed that happens after it.
+        let watcher = shared.engine.watch(execution);
+        let decided = shared.engine.transact(execution, Durability::Process, |batch| {
+            let (epoch, effects) = match batch.decide(&request) {
+                Ok(Answer { outcome: Outcome::Claimed(epoch), effects }) => (epoch, effects),
+                other => return Decided { value: Err(other), effects: Vec::new() },
+            };
+            let issuer = issuer(epoch);
+            let mut turn = Turn { batch, issuer: &issuer, now, effects };
+            turn.answer(&shared.env);
+            let started = if may_start { turn.start(shared.options.task_slots) } else { Vec::new() };
+            let state = turn.batch.state();
+            let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
+            let glance = Box::new(Glance::of(turn.batch, epoch));
+            Decided { value: Ok((epoch, glance, calls)), effects: turn.effects }
+        });
+        let (epoch, glance, calls) = match decided.await? {
+            Ok(begun) => begun,
+            Err(answer) => return Ok(Claimed::No(answer)),
+        };
+        let mut drive = Self {
             shared,
             execution: execution.clone(),
-            issuer: Issuer::Worker { id: shared.options.worker.clone(), epoch },
+            issuer: issuer(epoch),
             epoch,
-            watcher: shared.engine.watch(execution),
+            watcher,
             attempts: JoinSet::new(),
             stops: HashMap::new(),
             owners: HashMap::new(),
             ended: Vec::new(),
+        };
+        for call in calls {
+            drive.hand_out(call);
         }
+        Ok(Claimed::Yes(Box::new(drive), glance))
     }
 
     /// Drives to an end. Dropping the future ends every attempt.
-    pub(crate) async fn run(mut self) -> Result<Driven, EngineError> {
+    pub(crate) async fn run(mut self, begun: Box<Glance>) -> Result<Driven, EngineError> {
+        let mut glance = *begun;
         loop {
             let draining = self.shared.drain() > Drain::No;
-            let glance = self.step(draining).await?;
             if !glance.is_ours {
                 return Ok(Driven::Fenced);
             }
@@ -122,6 +163,7 @@ impl<'a> Drive<'a> {
                 Phase::Started => self.wait(&glance).await,
                 Phase::Absent | Phase::Created => return Ok(Driven::Fenced),
             }
+            glance = self.step(self.shared.drain() > Drain::No).await?;
         }
     }
 
@@ -147,7 +189,7 @@ impl<'a> Drive<'a> {
                 let started = if draining { Vec::new() } else { turn.start(free) };
                 let state = turn.batch.state();
                 let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
-                Decided { value: (Glance::of(state, epoch), calls), effects: turn.effects }
+                Decided { value: (Glance::of(turn.batch, epoch), calls), effects: turn.effects }
             })
             .await?;
         let (glance, calls) = decided;
@@ -174,7 +216,7 @@ impl<'a> Drive<'a> {
         let mut drain = self.shared.drain.clone();
         tokio::select! {
             Some(joined) = self.attempts.join_next_with_id() => self.note(joined),
-            _ = self.watcher.changed() => {}
+            () = self.watcher.beyond(glance.version) => {}
             _ = drain.changed() => {}
             () = tokio::time::sleep(retry) => {}
         }
@@ -235,7 +277,8 @@ fn press(stop: &watch::Sender<Urgency>, urgency: Urgency) {
 }
 
 /// What the loop needs to know of a state, without a copy of it.
-struct Glance {
+pub(crate) struct Glance {
+    version: Version,
     phase: Phase,
     status: RunStatus,
     failure: Option<ErrorInfo>,
@@ -247,9 +290,12 @@ struct Glance {
 }
 
 impl Glance {
-    fn of(state: &State, epoch: Epoch) -> Self {
+    /// How it will stand once the batch is appended.
+    fn of(batch: &Batch<'_>, epoch: Epoch) -> Self {
+        let state = batch.state();
         let in_hand = state.open.in_workers.iter().filter_map(|number| state.node(*number));
         Self {
+            version: if batch.is_empty() { state.version } else { state.version.next() },
             phase: state.phase,
             status: RunStatus::of(state),
             failure: state.failure.as_ref().map(|failure| failure.error.clone()),

@@ -2,7 +2,7 @@
 
 use pyoco_core::command::{ClaimExecution, DeadLetter, FailExecution, Issuer, Request};
 use pyoco_core::event::ErrorInfo;
-use pyoco_core::ids::{Epoch, ExecutionId};
+use pyoco_core::ids::{Epoch, ExecutionId, WorkerId};
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Outcome, Reason};
 use pyoco_core::state::{Phase, State};
@@ -12,7 +12,7 @@ use pyoco_engine::EngineError;
 use pyoco_ports::{DeadLetterRecord, Delivery, StoreError};
 use serde_json::json;
 
-use crate::drive::{Drive, Driven};
+use crate::drive::{Claimed, Drive, Driven};
 use crate::message::{InvalidJob, JobMessage};
 use crate::runtime::LoadError;
 use crate::worker::Shared;
@@ -32,6 +32,25 @@ enum Answer {
     Silence,
 }
 
+/// What a first look at an execution has to tell.
+struct Seen {
+    phase: Phase,
+    status: RunStatus,
+    has_plan: bool,
+    owner: Option<WorkerId>,
+}
+
+impl Seen {
+    fn of(state: &State) -> Self {
+        Self {
+            phase: state.phase,
+            status: RunStatus::of(state),
+            has_plan: state.plan.is_some(),
+            owner: state.claim.as_ref().map(|claim| claim.worker.clone()),
+        }
+    }
+}
+
 /// What to tell the queue, and how the run ended if it did.
 type Attended = (Answer, Option<RunStatus>);
 
@@ -45,22 +64,22 @@ const fn after_failure(error: &EngineError) -> Answer {
 
 impl Shared {
     /// Handles a delivery and answers the queue.
-    pub(crate) async fn handle(&self, delivery: &Delivery) -> Option<ExecutionId> {
+    pub(crate) async fn handle(&self, delivery: Delivery) -> Option<ExecutionId> {
         let message = match JobMessage::decode(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
                 let worker_id = &self.options.worker;
                 notice!(error, Notice::InvalidJob, %worker_id, tag = %delivery.tag, reason = %error);
                 // First the letter, then the message: dying in between repeats the letter, which is kept once.
-                match self.bury(delivery, &error).await {
-                    Ok(()) => drop(self.engine.store().ack(delivery).await),
+                match self.bury(&delivery, &error).await {
+                    Ok(()) => self.answer(delivery, Answer::Ack),
                     Err(error) => notice!(error, Notice::DeadLetterLost, %worker_id, reason = %error),
                 }
                 return None;
             }
         };
         self.registry.started(&message.run_id, self.now());
-        let attended = self.attend(delivery, &message).await;
+        let attended = self.attend_with_lease(&delivery, &message).await;
         let (answer, status) = match attended {
             Ok(attended) => attended,
             Err(error) => {
@@ -70,20 +89,26 @@ impl Shared {
             }
         };
         self.registry.finished(&message.run_id, status, self.now());
-        let store = self.engine.store();
-        let told = match answer {
-            Answer::Ack => store.ack(delivery).await,
-            Answer::Nak(pause) => store.nak(delivery, pause, self.now()).await,
-            Answer::Silence => Ok(()),
-        };
-        // An answer that did not arrive only means that the job comes again, and is found to be done.
-        let _ = told;
+        self.answer(delivery, answer);
         Some(message.run_id)
     }
 
+    /// Answers the queue without making the next run wait for it. An answer that does not arrive only means that the job
+    /// comes again, and is found to be done.
+    fn answer(&self, delivery: Delivery, answer: Answer) {
+        let (store, now) = (self.engine.store().clone(), self.now());
+        self.answers.spawn(async move {
+            match answer {
+                Answer::Ack => drop(store.ack(&delivery).await),
+                Answer::Nak(pause) => drop(store.nak(&delivery, pause, now).await),
+                Answer::Silence => {}
+            }
+        });
+    }
+
     async fn attend(&self, delivery: &Delivery, message: &JobMessage) -> Result<Attended, EngineError> {
-        let state = self.engine.state(&message.run_id).await?;
-        match state.phase {
+        let seen = self.engine.glance(&message.run_id, Seen::of).await?;
+        match seen.phase {
             Phase::Absent if delivery.number > UNKNOWN_TRIES => {
                 let error = InvalidJob("there is no such run".to_owned());
                 self.bury(delivery, &error).await?;
@@ -91,11 +116,11 @@ impl Shared {
             }
             Phase::Absent | Phase::Created => return Ok((Answer::Nak(UNKNOWN_PAUSE), None)),
             Phase::Completed | Phase::Failed | Phase::Canceled => {
-                return Ok((Answer::Ack, Some(RunStatus::of(&state))));
+                return Ok((Answer::Ack, Some(seen.status)));
             }
             Phase::Started | Phase::Failing | Phase::Canceling => {}
         }
-        let plan = match (state.plan.is_some(), state.phase) {
+        let plan = match (seen.has_plan, seen.phase) {
             (false, Phase::Started) => match self.flows.plan(message).await {
                 Ok(plan) => Some(plan),
                 Err(error) => return self.cannot_load(message, delivery, &error).await,
@@ -105,29 +130,30 @@ impl Shared {
         let claim = ClaimExecution {
             job: delivery.id.clone(),
             worker_id: self.options.worker.clone(),
-            owner_expired: self.is_owner_gone(&state).await?,
+            owner_expired: self.is_gone(seen.owner.as_ref()).await?,
             plan,
         };
-        let request = Request::new(self.issuer(Epoch(0)), self.now(), claim);
-        let epoch = match self.engine.command(&message.run_id, &request).await {
-            Ok(answer) => match answer.outcome {
-                Outcome::Claimed(epoch) => epoch,
-                Outcome::AlreadyEnded(_) => return Ok((Answer::Ack, None)),
-                Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
-                    return Ok((Answer::Silence, None));
-                }
-                Outcome::AlreadyCanceling | Outcome::AlreadyCanceled | Outcome::AlreadyArchived => {
-                    return Ok((Answer::Silence, None));
-                }
-            },
+        let (drive, begun) = match Drive::claim(self, &message.run_id, claim).await? {
+            Claimed::Yes(drive, begun) => (drive, begun),
+            Claimed::No(Ok(answer)) => {
+                return Ok(match answer.outcome {
+                    Outcome::AlreadyEnded(_) => (Answer::Ack, None),
+                    Outcome::Claimed(_) | Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
+                        (Answer::Silence, None)
+                    }
+                    Outcome::AlreadyCanceling | Outcome::AlreadyCanceled | Outcome::AlreadyArchived => {
+                        (Answer::Silence, None)
+                    }
+                });
+            }
             // A live claim came from another job: this one is superfluous.
-            Err(EngineError::Rejected(rejection)) if matches!(rejection.reason, Reason::ClaimHeld(_)) => {
+            Claimed::No(Err(rejection)) if matches!(rejection.reason, Reason::ClaimHeld(_)) => {
                 return Ok((Answer::Ack, None));
             }
-            Err(error) => return Err(error),
+            Claimed::No(Err(rejection)) => return Err(rejection.into()),
         };
         let (run_id, worker_id) = (&message.run_id, &self.options.worker);
-        Ok(match self.drive_with_lease(delivery, run_id, epoch).await {
+        Ok(match drive.run(begun).await {
             Ok(Driven::Ended(status, failure)) => {
                 if status == RunStatus::Failed {
                     let (flow_name, tag) = (&message.flow_name, &delivery.tag);
@@ -152,36 +178,34 @@ impl Shared {
     }
 
     /// Whether the worker that holds an execution has not been heard for too long.
-    async fn is_owner_gone(&self, state: &State) -> Result<bool, EngineError> {
-        let Some(owner) = state.claim.as_ref().map(|claim| &claim.worker) else {
-            return Ok(false);
-        };
-        if *owner == self.options.worker {
-            return Ok(false);
-        }
+    async fn is_gone(&self, owner: Option<&WorkerId>) -> Result<bool, EngineError> {
+        let Some(owner) = owner.filter(|owner| **owner != self.options.worker) else { return Ok(false) };
         let heard = self.engine.store().worker(owner).await?.map(|record| record.seen_at);
         Ok(heard.is_none_or(|at| at.after(self.options.disconnect_after) < self.now()))
     }
 
-    /// Drives while the lease of the job is extended, for as long as the driving lives.
-    async fn drive_with_lease(
+    /// Attends to a delivery while its lease is extended, for as long as that takes: imports and tasks may take long.
+    async fn attend_with_lease(
         &self,
         delivery: &Delivery,
-        execution: &ExecutionId,
-        epoch: Epoch,
-    ) -> Result<Driven, EngineError> {
-        let drive = Drive::new(self, execution, epoch).run();
-        tokio::pin!(drive);
-        let mut ticks = tokio::time::interval(self.options.extend_every);
+        message: &JobMessage,
+    ) -> Result<Attended, EngineError> {
+        let attending = self.attend(delivery, message);
+        tokio::pin!(attending);
+        // It was leased just now.
+        let mut ticks = tokio::time::interval_at(
+            tokio::time::Instant::now() + self.options.extend_every,
+            self.options.extend_every,
+        );
         loop {
             tokio::select! {
-                driven = &mut drive => return driven,
+                attended = &mut attending => return attended,
                 _ = ticks.tick() => {
                     // A lease that could not be extended may run out; the claim, not the lease, says whose it is.
                     let extended = self.engine.store().extend(delivery, self.options.lease, self.now()).await;
                     if let Err(error) = extended {
-                        let worker_id = &self.options.worker;
-                        notice!(warn, Notice::LeaseNotExtended, run_id = %execution, %worker_id, reason = %error);
+                        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+                        notice!(warn, Notice::LeaseNotExtended, %run_id, %worker_id, reason = %error);
                     }
                 }
             }

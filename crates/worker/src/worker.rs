@@ -11,7 +11,7 @@ use pyoco_engine::{Clock, Engine};
 use pyoco_ports::StoreError;
 use tokio::sync::{RwLock, watch};
 use tokio::task::JoinSet;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::registry::Registry;
 use crate::runtime::{Flows, Runtime};
@@ -79,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) env: HashMap<String, String>,
     pub(crate) drain: watch::Receiver<Drain>,
     pub(crate) registry: Registry,
+    /// Answers to the queue that are on their way.
+    pub(crate) answers: TaskTracker,
 }
 
 /// Whether the worker is to stop.
@@ -95,6 +97,13 @@ pub(crate) enum Drain {
 impl Shared {
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Returns when every answer so far has reached the queue.
+    async fn answered(&self) {
+        self.answers.close();
+        self.answers.wait().await;
+        self.answers.reopen();
     }
 
     pub(crate) fn drain(&self) -> Drain {
@@ -129,7 +138,9 @@ impl Worker {
     ) -> Self {
         let (drain, receiver) = watch::channel(Drain::No);
         let registry = Registry::default();
-        let shared = Shared { engine, options, flows, runtime, clock, env, drain: receiver, registry };
+        let answers = TaskTracker::new();
+        let shared =
+            Shared { engine, options, flows, runtime, clock, env, drain: receiver, registry, answers };
         Self { shared: Arc::new(shared), drain, busy: RwLock::new(()), reporting: OnceLock::new() }
     }
 
@@ -156,10 +167,10 @@ impl Worker {
             shared.engine.store().wait(&shared.options.tags, patience).await?;
             taken = shared.take(1).await?;
         }
-        match taken.first() {
-            Some(delivery) => Ok(shared.handle(delivery).await),
-            None => Ok(None),
-        }
+        let Some(delivery) = taken.pop() else { return Ok(None) };
+        let ran = shared.handle(delivery).await;
+        shared.answered().await;
+        Ok(ran)
     }
 
     /// Runs until it is told to stop. Failures of the store are waited out.
@@ -176,7 +187,7 @@ impl Worker {
                     Ok(taken) => {
                         for delivery in taken {
                             let shared = shared.clone();
-                            jobs.spawn(async move { drop(shared.handle(&delivery).await) });
+                            jobs.spawn(async move { drop(shared.handle(delivery).await) });
                         }
                     }
                     Err(error) => {
@@ -194,6 +205,7 @@ impl Worker {
         }
         // What is in hand is finished or given back; nothing is left behind.
         while jobs.join_next().await.is_some() {}
+        shared.answered().await;
     }
 
     /// Tells the worker to stop: tasks that run may finish for a while, nothing more is started, and what is left goes

@@ -1,7 +1,7 @@
 //! Many vectors, several at once, and the report about all of them.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 
 use futures_util::{StreamExt as _, stream};
@@ -18,9 +18,18 @@ use crate::{Broken, Moment, Run};
 /// Vectors sleep more than they compute, but each starts a Python.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-/// Runs all vectors and compares each with what is promised about it. The text names every difference.
-pub async fn judge_all(vectors: &[Vector], source: Source) -> Result<(), String> {
-    let stage = Stage::start(AT_ONCE).await?;
+/// What differs, vector by vector. A test that returns it shows it as it is read best.
+pub struct Report(String);
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs all vectors and compares each with what is promised about it. The report names every difference.
+pub async fn judge_all(vectors: &[Vector], source: Source) -> Result<(), Report> {
+    let stage = Stage::start(AT_ONCE).await.map_err(Report)?;
     let shared = &stage;
     let judged = stream::iter(vectors)
         .map(|vector| async move {
@@ -33,7 +42,7 @@ pub async fn judge_all(vectors: &[Vector], source: Source) -> Result<(), String>
         .buffer_unordered(AT_ONCE.get());
     let mut judged: Vec<(&Vector, Vec<String>)> = judged.collect().await;
     judged.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    stage.stop().await?;
+    stage.stop().await.map_err(Report)?;
     let failed: Vec<_> = judged.into_iter().filter(|(_, differences)| !differences.is_empty()).collect();
     if failed.is_empty() {
         return Ok(());
@@ -46,7 +55,7 @@ pub async fn judge_all(vectors: &[Vector], source: Source) -> Result<(), String>
             let _ = writeln!(report, "    {difference}");
         }
     }
-    Err(report)
+    Err(Report(report))
 }
 
 async fn judge(shared: &Stage, vector: &Vector, source: Source) -> Result<Vec<Mismatch>, Broken> {

@@ -17,7 +17,7 @@ mod stage;
 mod submission;
 pub mod vector;
 
-pub use judge::judge_all;
+pub use judge::{Report, judge_all};
 pub use run::{Artifact, Moment, Run};
 pub use stage::{Outcome, Stage, run_alone};
 pub use submission::Source;

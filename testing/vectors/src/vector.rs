@@ -1,5 +1,4 @@
-//! A golden run vector as it stands in its file. What its fields mean: /README of the vectors; the fields of
-//! `expect` stay JSON, because they are compared as JSON.
+//! Golden cases as they stand in their files. The fields of `expect` stay JSON, because they are compared as JSON.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::Broken;
+use crate::{Broken, base64};
 
 /// One golden case.
 #[derive(Debug, Clone, Deserialize)]
@@ -113,6 +112,60 @@ pub struct Cancel {
 
 const fn first() -> usize {
     1
+}
+
+/// A golden document: it passes the checks of a submission, or fails for a reason.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Document {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    #[serde(default)]
+    yaml: Option<String>,
+    /// Its bytes, where they are no text.
+    #[serde(default)]
+    yaml_base64: Option<String>,
+    /// Whether a document without a flow was checked; a submission needs one.
+    #[serde(default = "yes")]
+    pub require_flow: bool,
+    /// Whether it passes.
+    pub valid: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// The original crashed instead of refusing it.
+    #[serde(default)]
+    pub unhandled: bool,
+    /// What was read, if it passes.
+    #[serde(default)]
+    pub parsed: Value,
+    /// The digest of its bytes, if it passes.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Its size, if it passes.
+    #[serde(default)]
+    pub size_bytes: Option<u64>,
+}
+
+impl Document {
+    /// What is sent.
+    pub fn bytes(&self) -> Result<Vec<u8>, Broken> {
+        match (&self.yaml, &self.yaml_base64) {
+            (Some(text), _) => Ok(text.clone().into_bytes()),
+            (None, Some(encoded)) => base64::decode(encoded).ok_or_else(|| "it is no base64".to_owned()),
+            (None, None) => Err("it has no bytes".to_owned()),
+        }
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The documents that came with this repository.
+pub fn documents() -> Result<Vec<Document>, Broken> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("open/yaml.json");
+    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// All vectors of a folder, by name.

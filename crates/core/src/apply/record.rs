@@ -12,6 +12,7 @@ impl State {
     /// The first plan is the plan.
     pub(crate) fn fix_plan(&mut self, plan: Arc<Plan>) {
         if self.plan.is_none() {
+            self.context.default_params(&plan.defaults);
             self.plan = Some(plan);
             self.open_root();
         }

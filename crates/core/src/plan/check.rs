@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::{Block, JoinPolicy, Kind, Node, NodeIndex, Plan, TaskSpec};
-use crate::json::Weight;
+use crate::json::{Object, Weight};
 
 /// Most nodes of one plan, all blocks together.
 pub const MAX_NODES: usize = 50_000;
@@ -67,6 +67,8 @@ pub(super) struct Unchecked {
     #[serde(default)]
     pub(super) expose_env: Option<Vec<String>>,
     #[serde(default)]
+    pub(super) defaults: Object,
+    #[serde(default)]
     pub(super) warnings: Vec<String>,
 }
 
@@ -96,6 +98,7 @@ impl TryFrom<Unchecked> for Plan {
             tasks: raw.tasks,
             root,
             expose_env: raw.expose_env,
+            defaults: raw.defaults,
             warnings: raw.warnings,
         };
         let weight = Weight::of(&plan);

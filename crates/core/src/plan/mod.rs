@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::expr::Expression;
-use crate::json::Json;
+use crate::json::{Json, Object};
 use crate::time::Millis;
 
 pub use build::{BlockBuilder, Built, Slot};
@@ -33,6 +33,9 @@ pub struct Plan {
     /// Names of the environment that tasks and expressions may see; `None`: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expose_env: Option<Vec<String>>,
+    /// Parameters that a submission may leave out. A text that came with its submission has brought them already.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub defaults: Object,
     /// What the author should know although the flow runs, e.g. a task that could not be imported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -41,7 +44,8 @@ pub struct Plan {
 impl Plan {
     /// Puts a plan together and checks it; nothing else makes one.
     pub fn new(flow: String, tasks: Vec<TaskSpec>, root: Block) -> Result<Self, InvalidPlan> {
-        check::Unchecked { flow, tasks, root, expose_env: None, warnings: Vec::new() }.try_into()
+        let (defaults, warnings) = (Object::default(), Vec::new());
+        check::Unchecked { flow, tasks, root, expose_env: None, defaults, warnings }.try_into()
     }
 
     /// Its fingerprint: two claims that bring the same flow bring the same one.

@@ -93,6 +93,15 @@ impl Context {
         self.params = Arc::new(Value::Object(params.0.clone()));
     }
 
+    /// Fills in parameters that were left out.
+    pub(crate) fn default_params(&mut self, defaults: &Object) {
+        if let Some(params) = self.members(Root::Params).filter(|_| !defaults.is_empty()) {
+            for (key, value) in &defaults.0 {
+                params.entry(key.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+
     fn put(&mut self, root: Root, key: &str, value: &Value, reference: Option<&BlobRef>) {
         if let Some(members) = self.members(root) {
             members.insert(key.to_owned(), value.clone());

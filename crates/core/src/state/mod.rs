@@ -429,7 +429,10 @@ impl State {
     pub fn params(&self) -> serde_json::Value {
         match &self.origin {
             // Tasks write into the very parameters they were given; into none they cannot.
-            Some(origin) if origin.input.is_empty() => serde_json::Value::Object(serde_json::Map::new()),
+            Some(origin) if origin.input.is_empty() => {
+                let defaults = self.plan.as_ref().map(|plan| plan.defaults.0.clone());
+                serde_json::Value::Object(defaults.unwrap_or_default())
+            }
             Some(_) | None => self.context.root(Root::Params).clone(),
         }
     }

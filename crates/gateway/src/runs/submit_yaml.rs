@@ -29,6 +29,8 @@ const FORM_BYTES: usize = 64 << 10;
 const TEXT_BYTES: usize = 8 << 10;
 const PART_HEADER_BYTES: usize = 8 << 10;
 const MOST_PARTS: usize = 16;
+/// What is said of a file where a text belongs.
+const NO_TEXT: &str = "Input should be a valid string";
 
 /// The form of `POST /runs/yaml`.
 #[derive(utoipa::ToSchema)]
@@ -59,8 +61,8 @@ pub(crate) async fn submit_yaml(
     let key = idempotency::key(request.headers());
     let max_bytes = app.settings.workflow_yaml_max_bytes;
     let form = Form::read(request, max_bytes, hosting.limits.body_timeout).await?;
-    let (bytes, flow_name) = form.required()?;
-    let tag = read_tag(form.tag.as_deref(), &app.settings.default_tag)?;
+    let (bytes, flow_name, tag) = form.fields()?;
+    let tag = read_tag(tag, &app.settings.default_tag)?;
     if form.is_too_large {
         return Err(too_large().of_flow(&flow_name, tag.as_str()));
     }
@@ -124,7 +126,7 @@ fn invalid(error: &FlowError) -> Refusal {
 struct Form {
     workflow: Option<Part>,
     flow_name: Option<Part>,
-    tag: Option<String>,
+    tag: Option<Part>,
     /// The file went over its limit; the rest was not read.
     is_too_large: bool,
 }
@@ -181,10 +183,7 @@ impl Form {
             let slot = match name.as_str() {
                 "workflow" => &mut self.workflow,
                 "flow_name" => &mut self.flow_name,
-                "tag" if !is_file => {
-                    self.tag = Some(text(&mut field).await?);
-                    continue;
-                }
+                "tag" => &mut self.tag,
                 // Read over: the form itself is bounded.
                 _ => continue,
             };
@@ -206,8 +205,9 @@ impl Form {
         Ok(())
     }
 
-    /// The parts that must be there. When the file was too large to be read on, what may have come after it is not missed.
-    fn required(&self) -> Result<(Bytes, String), Refusal> {
+    /// The file, the name and the tag, each of its kind. When the file was too large to be read on, what may have come
+    /// after it is not missed.
+    fn fields(&self) -> Result<(Bytes, String, Option<&str>), Refusal> {
         let mut inputs = Inputs::default();
         let place = |name: &'static str| ["body".into(), name.into()];
         let workflow = match &self.workflow {
@@ -225,13 +225,7 @@ impl Form {
         let flow_name = match &self.flow_name {
             Some(Part::Text(name)) if !name.is_empty() => name.clone(),
             Some(Part::File(_)) => {
-                inputs.wrong(
-                    "string_type",
-                    place("flow_name"),
-                    "Input should be a valid string",
-                    Value::Null,
-                    None,
-                );
+                inputs.wrong("string_type", place("flow_name"), NO_TEXT, Value::Null, None);
                 String::new()
             }
             None if self.is_too_large => String::new(),
@@ -240,8 +234,17 @@ impl Form {
                 String::new()
             }
         };
+        let tag = match &self.tag {
+            Some(Part::Text(tag)) => Some(tag.as_str()),
+            Some(Part::File(_)) => {
+                // Left out, it would send the run to workers that nobody named.
+                inputs.wrong("string_type", place("tag"), NO_TEXT, Value::Null, None);
+                None
+            }
+            None => None,
+        };
         inputs.finish(Notice::InvalidRequest)?;
-        Ok((workflow, flow_name))
+        Ok((workflow, flow_name, tag))
     }
 }
 
@@ -271,10 +274,6 @@ fn is_form(headers: &HeaderMap) -> bool {
 
 fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
-}
-
-async fn text(field: &mut Field<'_>) -> Result<String, Problem> {
-    limited_text(field, TEXT_BYTES).await
 }
 
 async fn limited_text(field: &mut Field<'_>, limit: usize) -> Result<String, Problem> {

@@ -67,6 +67,15 @@ async fn parts_that_are_missing_are_named() {
     let text = post(&server, Form::new().text("flow_name", "m").text("workflow", FLOW)).await;
     assert_eq!(text.problem()["type"], "value_error");
     assert_eq!(text.problem()["msg"], "Value error, Expected UploadFile, received: <class 'str'>");
+    // A tag that is a file is not left out: the run would go to workers that nobody named.
+    let whole = || Form::new().text("flow_name", "m").part("workflow", file(FLOW));
+    let tag = post(&server, whole().part("tag", file("blue"))).await;
+    assert_eq!(
+        (&tag.problem()["type"], &tag.problem()["loc"]),
+        (&json!("string_type"), &json!(["body", "tag"]))
+    );
+    let tags = post(&server, whole().text("tag", "blue").text("tag", "green")).await;
+    assert_eq!(tags.detail(400), "a part is given twice");
     // Another kind of body is never read as if it were a form.
     let json = server.post("/runs/yaml", &json!({"flow_name": "m", "workflow": FLOW})).await;
     assert_eq!(json.detail(422), &json!([missing("workflow"), missing("flow_name")]));

@@ -5,41 +5,82 @@
 //! name, which is in the plan too, says which folder is searched for modules and what the resolver is asked for.
 
 mod folder;
+mod recent;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pyoco_core::digest::Digest;
+use pyoco_core::json::Object;
 use pyoco_core::plan::{Plan, Runner};
 use pyoco_flow::{Limits, parse};
 
 pub(crate) use folder::flow_folder;
 pub use folder::read_flow;
+use recent::Recent;
 
 use crate::JobMessage;
 use crate::python::{Described, OF_FLOW, PythonRuntime};
 use crate::runtime::{Flows, LoadError};
 
+/// Where a text came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// With the submission, which has taken its defaults as parameters.
+    Job,
+    /// From the folder of flows; its defaults fill in what a submission leaves out.
+    Folder,
+}
+
+impl Source {
+    fn digest(self, text: &[u8]) -> Digest {
+        let mark: &[u8] = match self {
+            Self::Job => b"job\n",
+            Self::Folder => b"folder\n",
+        };
+        Digest::of_bytes(&[mark, text].concat())
+    }
+}
+
 /// The flows of a worker that runs Python tasks.
 #[derive(Debug, Clone)]
 pub struct FlowSources {
     python: Arc<PythonRuntime>,
+    recent: Arc<Recent>,
 }
 
 impl FlowSources {
     /// Flows whose callables are imported by `python`, with its resolver and its folder.
-    pub const fn new(python: Arc<PythonRuntime>) -> Self {
-        Self { python }
+    pub fn new(python: Arc<PythonRuntime>) -> Self {
+        Self { python, recent: Arc::default() }
     }
 
     /// The text of a flow: parsed again, its callables imported, compiled.
-    async fn compile_text(&self, job: &JobMessage, text: &[u8]) -> Result<Plan, LoadError> {
+    async fn compile_text(
+        &self,
+        job: &JobMessage,
+        text: &[u8],
+        source: Source,
+    ) -> Result<Arc<Plan>, LoadError> {
+        let (name, digest) = (job.flow_name.as_str(), source.digest(text));
+        if let Some(plan) = self.recent.get(name, &digest, self.python.now()) {
+            return Ok(plan);
+        }
         let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
-        let workflow = parse(text, Limits::default()).map_err(|error| failed(&error))?;
-        let (name, exposed) = (job.flow_name.as_str(), workflow.expose_env());
-        let loaded = self.python.load(name, exposed, workflow.callables()).await;
+        // How large a text may be was decided when it was submitted, or by whoever put it into the folder.
+        let limits = Limits { max_bytes: text.len().max(Limits::default().max_bytes) };
+        let workflow = parse(text, limits).map_err(|error| failed(&error))?;
+        let loaded = self.python.load(name, workflow.expose_env(), workflow.callables()).await;
         let (loaded, problems) = loaded.map_err(|error| failed(&error))?;
         let mut plan = workflow.compile(name, &loaded).map_err(|error| failed(&error))?;
         plan.warnings.extend(problems);
+        if source == Source::Folder {
+            plan.defaults = Object(workflow.defaults().clone());
+        }
+        let plan = Arc::new(plan);
+        if loaded.missing.is_empty() && loaded.discovered.is_empty() && plan.warnings.is_empty() {
+            self.recent.keep(name, digest, &plan, self.python.now());
+        }
         Ok(plan)
     }
 
@@ -61,7 +102,7 @@ impl FlowSources {
 impl Flows for FlowSources {
     async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
         let plan = match job.workflow_yaml.as_deref().filter(|text| !text.trim().is_empty()) {
-            Some(text) => self.compile_text(job, text.as_bytes()).await?,
+            Some(text) => self.compile_text(job, text.as_bytes(), Source::Job).await?,
             None => match self.named(job).await? {
                 Some(plan) => plan,
                 None => return Err(LoadError::NotFound(job.flow_name.clone())),
@@ -70,20 +111,20 @@ impl Flows for FlowSources {
         for warning in &plan.warnings {
             tracing::warn!(run_id = %job.run_id, flow_name = job.flow_name, "{warning}");
         }
-        Ok(Arc::new(plan))
+        Ok(plan)
     }
 }
 
 impl FlowSources {
-    async fn named(&self, job: &JobMessage) -> Result<Option<Plan>, LoadError> {
+    async fn named(&self, job: &JobMessage) -> Result<Option<Arc<Plan>>, LoadError> {
         if self.python.has_resolver()
             && let Some(plan) = self.ask_resolver(job).await?
         {
-            return Ok(Some(plan));
+            return Ok(Some(Arc::new(plan)));
         }
         let Some(dir) = self.python.flows_dir() else { return Ok(None) };
         match read_flow(dir, &job.flow_name) {
-            Ok(Some(text)) => self.compile_text(job, &text).await.map(Some),
+            Ok(Some(text)) => self.compile_text(job, &text, Source::Folder).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(LoadError::Failed(format!("flow '{}' cannot be read: {error}", job.flow_name))),
         }

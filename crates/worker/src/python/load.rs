@@ -6,6 +6,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::plan::{Runner, TaskSpec};
+use pyoco_core::time::Timestamp;
 use pyoco_flow::Loaded;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -52,6 +53,11 @@ pub(crate) enum Described {
 }
 
 impl PythonRuntime {
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Whether flows may come from a resolver.
     pub(crate) fn has_resolver(&self) -> bool {
         self.options.flow_resolver.is_some()
