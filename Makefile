@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0-server-0.5.1
 
-.PHONY: up test check fmt lint docs deny unit bench soak clean
+.PHONY: up test check fmt lint docs deny unit bench bench-core soak clean
 
 ## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address.
 up:
@@ -40,8 +40,14 @@ $(VENV_STAMP):
 deny:
 	cargo deny check bans licenses sources
 
-## Criterion benches; the figures of docs/performance.md come from here.
+## Our server next to pyoco-server 0.5.1 of PyPI (which needs Python 3.12; its packages, pinned, go into target/). The table of
+## docs/performance.md comes from here.
 bench:
+	cargo build --release -p pyoco-cli --bin pyoco-server
+	cargo run --release --quiet -p pyoco-bench
+
+## Criterion benches of the core and the compiler.
+bench-core:
 	cargo bench -p pyoco-core --bench core
 	cargo bench -p pyoco-flow --bench compile
 

@@ -9,7 +9,7 @@ const MOST_LINES: usize = 800;
 /// Files that have grown too long, and modules that open without a word.
 pub(crate) fn check(root: &Path) -> Vec<String> {
     let mut sources = Vec::new();
-    for folder in ["crates", "testing", "xtask"] {
+    for folder in ["bench", "crates", "examples", "testing", "xtask"] {
         collect(&root.join(folder), &mut sources);
     }
     sources.iter().flat_map(|path| check_file(root, path)).collect()

@@ -110,7 +110,7 @@ async fn nothing_accepted_is_lost_when_the_process_is_killed_fifty_times() {
     let port = free_port();
     let (accepted, stop): (Accepted, Arc<AtomicBool>) = Default::default();
     let next = Arc::new(AtomicU64::new(0));
-    let client = Client::new(&format!("http://127.0.0.1:{port}")).unwrap();
+    let client = Client::new(format!("http://127.0.0.1:{port}")).unwrap();
     let submitters: Vec<_> = (0..SUBMITTERS)
         .map(|_| {
             let ledger = ledger.to_str().unwrap().to_owned();

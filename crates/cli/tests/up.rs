@@ -125,6 +125,21 @@ async fn a_task_that_does_not_listen_is_ended_within_two_seconds_and_leaves_nobo
 }
 
 #[tokio::test]
+async fn a_running_run_is_heard_again_and_again() {
+    let site = sleeper().env("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", "0.1");
+    let running = site.start();
+    let run = running.submit("sleeper", json!({"path": site.path("pids")})).await;
+    pids(&site.path("pids"));
+    let first = running.until(&run, |snapshot| snapshot.heartbeat_at > snapshot.updated_at).await;
+    let later = running.until(&run, |snapshot| snapshot.heartbeat_at > first.heartbeat_at).await;
+    assert_eq!(
+        (later.status, later.updated_at),
+        (RunStatus::Running, first.updated_at),
+        "only the heartbeat moved"
+    );
+}
+
+#[tokio::test]
 async fn a_task_that_listens_ends_at_once() {
     let site = sleeper().env("PYOCO_CANCEL_GRACE_PERIOD_SEC", "30");
     let running = site.start();

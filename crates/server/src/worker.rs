@@ -93,8 +93,7 @@ impl Worker {
             flows_dir: options.flows.map(|flows| folder.join(flows)),
             ..PythonOptions::new(folder, options.env.clone())
         };
-        let runtime =
-            Arc::new(LocalRuntime::new(python, backend.store(), backend.store(), backend.clock()));
+        let runtime = Arc::new(LocalRuntime::new(python, backend.store(), backend.store(), backend.clock()));
         let tasks = Arc::new(functions.or(Arc::new(runtime.flows()), runtime.clone()));
         let settings = Options {
             concurrency,
@@ -104,6 +103,7 @@ impl Worker {
             cancel_grace: millis(config.cancel_grace),
             instance: RandomIds::instance(),
             heartbeat_every: config.worker_heartbeat,
+            run_heartbeat_every: config.run_heartbeat,
             disconnect_after: millis(config.worker_disconnect),
             drain_for: config.drain_timeout,
             ..Options::new(worker_id(&options.id)?, tags(&options.tags, &config.default_tag)?)
@@ -153,7 +153,11 @@ impl Worker {
 }
 
 fn worker_id(text: &str) -> Result<WorkerId, StartError> {
-    WorkerId::new(text).map_err(|source| StartError::Name { what: "worker id", text: text.to_owned(), source })
+    WorkerId::new(text).map_err(|source| StartError::Name {
+        what: "worker id",
+        text: text.to_owned(),
+        source,
+    })
 }
 
 fn tags(texts: &[String], default: &Tag) -> Result<Vec<Tag>, StartError> {

@@ -65,6 +65,10 @@ impl Registry {
         self.changed.notify_one();
     }
 
+    fn is_busy(&self) -> bool {
+        !self.facts().running.is_empty()
+    }
+
     /// The worker has stopped in good order.
     pub(crate) fn stopped(&self, now: Timestamp) {
         self.facts().stopped_at = Some(now);
@@ -100,7 +104,12 @@ impl Registry {
             "stop_reason": facts.stopped_at.map(|_| "graceful_shutdown"),
             "updated_at": seen,
             "concurrency": shared.options.concurrency,
-            "wheel_sync": {"enabled": false, "last_result": "disabled"},
+            "wheel_sync": {
+                "enabled": false, "last_result": "disabled", "last_attempt_at": null, "last_success_at": null,
+                "last_synced_at": null, "last_error": null, "selected_count": 0, "updated_count": 0,
+                "removed_count": 0, "skipped_incompatible_count": 0, "selected_wheels": [], "updated_wheels": [],
+                "removed_wheels": [], "skipped_incompatible": [], "installed_wheels": [],
+            },
         })
     }
 }
@@ -121,8 +130,13 @@ impl Shared {
     pub(crate) async fn keep_reporting(&self) {
         loop {
             self.report().await;
+            // A run is as alive as its worker was last heard, so a busy one speaks more often.
+            let pause = match self.registry.is_busy() {
+                true => self.options.heartbeat_every.min(self.options.run_heartbeat_every),
+                false => self.options.heartbeat_every,
+            };
             tokio::select! {
-                () = tokio::time::sleep(self.options.heartbeat_every) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = self.registry.changed.notified() => tokio::time::sleep(TOGETHER).await,
             }
         }

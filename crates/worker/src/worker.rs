@@ -42,6 +42,8 @@ pub struct Options {
     pub instance: String,
     /// How often it reports to the registry (`PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC`).
     pub heartbeat_every: Duration,
+    /// How often it reports while it has runs (`PYOCO_RUN_HEARTBEAT_INTERVAL_SEC`).
+    pub run_heartbeat_every: Duration,
     /// A worker that was not heard for so long is taken for dead (`PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC`).
     pub disconnect_after: Millis,
     /// How long running tasks may go on after the worker was told to stop; then they go to another worker.
@@ -62,6 +64,7 @@ impl Options {
             park_after: Millis(5_000),
             instance: String::new(),
             heartbeat_every: Duration::from_secs(5),
+            run_heartbeat_every: Duration::from_secs(1),
             disconnect_after: Millis(20_000),
             drain_for: Duration::from_secs(25),
         }

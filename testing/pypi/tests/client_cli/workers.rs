@@ -82,6 +82,11 @@ async fn a_worker_is_listed_with_what_it_does() {
     ] {
         assert_eq!(names(&site.client(&[&["workers"], filter].concat()).await.json()), wanted, "{filter:?}");
     }
+    let ours = pyoco_server::Client::new(site.url()).unwrap();
+    ours.patch_worker_hidden(WORKER, true).await.unwrap();
+    assert_eq!(site.client(&["workers"]).await.json(), json!([]));
+    assert_eq!(site.client(&["workers", "--include-hidden"]).await.json()[0]["hidden"], true);
+    ours.patch_worker_hidden(WORKER, false).await.unwrap();
     held.release();
     site.ended(&held.run).await;
     let idle = until(&site, "IDLE").await;
