@@ -6,12 +6,16 @@
 
 mod error;
 mod run;
+mod waiting;
 mod watch;
 mod worker;
 
 pub use error::{Detail, ErrorBody, InputProblem, Location, WorkflowProblem};
 pub use pyoco_core::view::RunStatus;
-pub use run::{RunList, RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted, TaskRecord};
+pub use run::{
+    RunEntry, RunList, RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted, TaskRecord,
+};
+pub use waiting::{NoWorker, NoWorkerReason, Waiting, WaitingNode};
 pub use watch::{WatchData, WatchEvent};
 pub use worker::{WorkerPatch, WorkerPatched, WorkerRecord};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::{Extra, RunStatus};
+use crate::{Extra, RunStatus, Waiting};
 
 /// The body of `POST /runs`. Members that are not named here are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -122,12 +122,16 @@ pub struct RunSnapshot {
     /// Which runs that worker takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_tags: Option<Vec<String>>,
-    /// What it waits for, when it waits for somebody.
+    /// What it waits for, when it waits for somebody. Kinds that are not described here may come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Waiting>)]
     pub waiting: Vec<Value>,
     /// What its author should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The record that this snapshot shows; a later one has a larger number. Another implementation's has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
     /// What else the server says.
     #[serde(flatten)]
     #[schema(ignore)]
@@ -216,7 +220,8 @@ pub struct RunSummary {
 /// A page of a list in the form that can be gone on from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunPage {
-    /// The runs, newest change first.
+    /// The runs, newest change first; whole snapshots when they were asked for.
+    #[schema(value_type = Vec<RunEntry>)]
     pub items: Vec<RunSummary>,
     /// What to send as `cursor` for the next page; null when there is none.
     #[serde(default)]
@@ -224,13 +229,23 @@ pub struct RunPage {
 }
 
 /// The answer of `GET /runs`: a plain array, or a page when the query asks for one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum RunList {
     /// The compatible form.
-    Runs(Vec<RunSummary>),
+    Runs(Vec<RunEntry>),
     /// The form that can be gone on from.
     Page(RunPage),
+}
+
+/// One run of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RunEntry {
+    /// What a list shows unless told otherwise.
+    Summary(Box<RunSummary>),
+    /// With `include=full` (or `all`): the whole run, with its task records.
+    Full(Box<RunSnapshot>),
 }
 
 /// The answer of `GET /runs/{run_id}/tasks`.

@@ -34,6 +34,12 @@ pub struct WorkerRecord {
     /// What it runs now.
     #[serde(default)]
     pub current_run_id: Option<String>,
+    /// Everything it runs now; a worker that runs one at a time need not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_run_ids: Option<Vec<String>>,
+    /// How many runs it takes at once; older workers do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u64>,
     /// What it ran last.
     #[serde(default)]
     pub last_run_id: Option<String>,

@@ -169,7 +169,7 @@ impl Engine {
         append.dead_letter = effects
             .iter()
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
-            .find_map(|effect| projection::dead_letter(state, effect, now));
+            .find_map(|effect| projection::dead_letter(state, effect, &sealed.record.actor, now));
         let wanted = append.clone();
         if !self.store.append(append).await?.consequences_done {
             self.carry_out(wanted).await?;

@@ -42,7 +42,7 @@ pub struct Engine {
 /// What an operator chooses.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// How long a task may take to stop by itself after a cancel (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
+    /// How long a task may take to stop by itself after a cancel (`PYOCO_CANCEL_GRACE_PERIOD_SEC`); 0: as long as it likes.
     pub cancel_grace: Millis,
     /// Whether a failed execution leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
     pub letters_for_failures: bool,
@@ -52,7 +52,10 @@ impl Settings {
     /// After the grace period a task is ended, five seconds later killed, and five seconds after that nobody waits for
     /// its worker any longer.
     const fn force_after(self) -> Millis {
-        Millis(self.cancel_grace.0.saturating_add(10_000))
+        match self.cancel_grace.0 {
+            0 => Millis(u64::MAX),
+            grace => Millis(grace.saturating_add(10_000)),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is derived from a state: its row in the index, its job message, its dead letter.
 
+use pyoco_core::event::{Actor, ActorKind};
 use pyoco_core::ids::Tag;
 use pyoco_core::outcome::Effect;
 use pyoco_core::state::{Phase, State};
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
     let origin = state.origin.as_ref()?;
     let mut summary = RunSummary::of(state, None);
+    // What one record had no room for follows at once; if the process dies in between, the sweeper sees to it.
+    let unfinished = state.updated_at.filter(|_| state.claim.is_none() && state.needs_advance());
     // Lists and queues agree on where it goes.
     summary.tag.get_or_insert_default();
     Some(IndexRow {
@@ -22,7 +25,12 @@ pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
         updated_at: state.updated_at.unwrap_or(origin.at),
         workflow_sha256: origin.workflow.as_ref().map(|workflow| workflow.sha256.clone()),
         hidden: state.hidden,
-        next_timer: state.next_timer().into_iter().chain(forced_at(state, force_after)).min(),
+        next_timer: state
+            .next_timer()
+            .into_iter()
+            .chain(forced_at(state, force_after))
+            .chain(unfinished)
+            .min(),
         wants_job: state.claim.is_none() && state.wants_worker(),
     })
 }
@@ -35,7 +43,8 @@ pub(crate) fn forced_at(state: &State, force_after: Millis) -> Option<Timestamp>
         Phase::Absent | Phase::Created | Phase::Started => None,
         Phase::Completed | Phase::Failed | Phase::Canceled => None,
     };
-    since.map(|since| since.after(force_after))
+    // Without a grace period tasks are only ever asked, so nobody gives up on them either.
+    since.filter(|_| force_after != Millis(u64::MAX)).map(|since| since.after(force_after))
 }
 
 /// The job that brings an execution to a worker.
@@ -71,7 +80,12 @@ pub fn job_body(state: &State, now: Timestamp) -> Value {
 }
 
 /// The dead letter that an effect asks for, in the contract's form.
-pub(crate) fn dead_letter(state: &State, effect: &Effect, now: Timestamp) -> Option<DeadLetterRecord> {
+pub(crate) fn dead_letter(
+    state: &State,
+    effect: &Effect,
+    actor: &Actor,
+    now: Timestamp,
+) -> Option<DeadLetterRecord> {
     let (reason, error) = match effect {
         Effect::PublishDeadLetter { reason, error } => (reason, error),
         Effect::EnqueueJob(_) | Effect::DropJob | Effect::InterruptWorker(_) | Effect::Advance => {
@@ -80,6 +94,9 @@ pub(crate) fn dead_letter(state: &State, effect: &Effect, now: Timestamp) -> Opt
     };
     let origin = state.origin.as_deref();
     let tag = tag_of(state);
+    // A worker that cannot even load a flow never holds it, but it is the one that says so.
+    let worker = state.last_worker.as_ref().map(|worker| worker.as_str());
+    let worker = worker.or_else(|| actor.id.as_deref().filter(|_| actor.kind == ActorKind::System));
     let body = json!({
         "reason": reason,
         "error": error,
@@ -90,7 +107,7 @@ pub(crate) fn dead_letter(state: &State, effect: &Effect, now: Timestamp) -> Opt
         "tags": state.labels,
         "tenant_id": origin.and_then(|origin| origin.tenant.clone()),
         "api_key_id": origin.and_then(|origin| origin.api_key_id.clone()),
-        "worker_id": state.last_worker,
+        "worker_id": worker,
     });
     let key = format!("{}/{}", state.id, state.version);
     Some(DeadLetterRecord {

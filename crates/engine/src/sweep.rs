@@ -2,6 +2,7 @@
 
 use pyoco_core::command::{AdvanceExecution, FireTimers, ForceEnd, Issuer, Request};
 use pyoco_core::ids::{ExecutionId, Tag};
+use pyoco_core::time::Timestamp;
 
 use crate::{Engine, EngineError, projection};
 
@@ -16,6 +17,8 @@ pub struct Swept {
     pub enqueued: usize,
     /// Executions that one record had left half-way.
     pub advanced: usize,
+    /// Executions that could not be helped, e.g. because their log cannot be read.
+    pub failed: usize,
 }
 
 impl Engine {
@@ -24,17 +27,35 @@ impl Engine {
         let mut swept = Swept::default();
         let now = self.clock.now();
         for execution in self.store.due(now, most).await? {
-            let state = self.state(&execution).await?;
-            if projection::forced_at(&state, self.settings.force_after()).is_some_and(|at| at <= now) {
-                swept.forced += usize::from(self.ask_quietly(&execution, ForceEnd {}).await?);
-            } else {
-                swept.timers += usize::from(self.ask_quietly(&execution, FireTimers {}).await?);
+            match self.sweep_one(&execution, now, &mut swept).await {
+                // One that cannot be read is nobody else's trouble; the auditor names it.
+                Err(EngineError::Log { .. } | EngineError::Rejected(_) | EngineError::Busy(_)) => {
+                    swept.failed += 1;
+                }
+                one => one?,
             }
         }
         for tag in tags {
             swept.advanced += self.enqueue_missing(tag, most, &mut swept.enqueued).await?;
         }
         Ok(swept)
+    }
+
+    async fn sweep_one(
+        &self,
+        execution: &ExecutionId,
+        now: Timestamp,
+        swept: &mut Swept,
+    ) -> Result<(), EngineError> {
+        let state = self.state(execution).await?;
+        if projection::forced_at(&state, self.settings.force_after()).is_some_and(|at| at <= now) {
+            swept.forced += usize::from(self.ask_quietly(execution, ForceEnd {}).await?);
+        } else if state.needs_advance() {
+            swept.advanced += usize::from(self.ask_quietly(execution, AdvanceExecution {}).await?);
+        } else {
+            swept.timers += usize::from(self.ask_quietly(execution, FireTimers {}).await?);
+        }
+        Ok(())
     }
 
     /// When there are fewer jobs than executions that want one, some were lost: the queue is only a hint.
@@ -50,7 +71,10 @@ impl Engine {
             return Ok(advanced);
         }
         for execution in runnable {
-            let state = self.state(&execution).await?;
+            let state = match self.state(&execution).await {
+                Err(EngineError::Log { .. }) => continue,
+                state => state?,
+            };
             if state.needs_advance() {
                 advanced += usize::from(self.ask_quietly(&execution, AdvanceExecution {}).await?);
             }

@@ -3,8 +3,12 @@
 use axum::Json;
 use pyoco_api::Health;
 
+use crate::docs::Always;
+
 /// Whether the gateway answers.
-#[utoipa::path(get, path = "/health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/health", responses(
+    (status = 200, description = "It does.", body = Health), Always
+))]
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "ok".to_owned() })
 }

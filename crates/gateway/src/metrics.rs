@@ -10,10 +10,13 @@ use pyoco_core::view::RunStatus;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 
 /// Counts of runs, workers and dead letters.
-#[utoipa::path(get, path = "/metrics", responses((status = 200, content_type = "text/plain", body = String)))]
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, description = "The figures.", content_type = "text/plain", body = String), Reading, Always
+))]
 pub(crate) async fn metrics(State(app): State<App>, _caller: Caller) -> Result<impl IntoResponse, Refusal> {
     let store = app.engine.store();
     let all = store.counts(None).await?;

@@ -39,6 +39,9 @@ pub trait RunIndex: Send + Sync {
 
     /// Executions that want a worker and that nobody holds, longest unchanged first. `[index/runnable]`
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
+
+    /// The tags of executions that want a worker and that nobody holds. `[index/runnable]`
+    async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError>;
 }
 
 /// How an execution stands, for everybody who does not need its log.

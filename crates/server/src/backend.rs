@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyoco_core::ids::Tag;
 use pyoco_core::notice::Notice;
 use pyoco_core::time::Millis;
-use pyoco_engine::{Clock, Engine};
+use pyoco_engine::{Clock, Engine, EngineError};
 use pyoco_gateway::Gateway;
+use pyoco_ports::RunIndex as _;
 use pyoco_store_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -58,7 +58,7 @@ impl Backend {
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        backend.engine.sweep(&backend.tags(), SWEEP_MOST).await.map_err(StartError::other)?;
+        backend.sweep(true).await.map_err(StartError::other)?;
         backend.tasks.spawn(backend.clone().keep_sweeping());
         Ok(backend)
     }
@@ -103,13 +103,14 @@ impl Backend {
         self.store.close().await.map_err(StartError::other)
     }
 
-    fn tags(&self) -> Vec<Tag> {
-        vec![self.config.default_tag.clone()]
+    /// Fires what is due, and if asked to compares the queues with what should be in them.
+    async fn sweep(&self, compare: bool) -> Result<(), EngineError> {
+        let tags = if compare { self.store.runnable_tags().await? } else { Vec::new() };
+        self.engine.sweep(&tags, SWEEP_MOST).await.map(|_| ())
     }
 
     /// Fires what is due. Several processes may do so: each step is decided like any other command.
     async fn keep_sweeping(self) {
-        let tags = self.tags();
         let mut round: u32 = 0;
         loop {
             tokio::select! {
@@ -117,11 +118,16 @@ impl Backend {
                 () = tokio::time::sleep(SWEEP_EVERY) => {}
             }
             round = round.wrapping_add(1);
-            let compared = if round.is_multiple_of(COMPARE_EVERY) { tags.as_slice() } else { &[] };
-            if let Err(error) = self.engine.sweep(compared, SWEEP_MOST).await {
+            if let Err(error) = self.sweep(round.is_multiple_of(COMPARE_EVERY)).await {
                 let said = Notice::StoreUnavailable;
                 let (err_id, msg_id) = (said.err_id(), said.msg_id());
-                tracing::error!(err_id, msg_id, error = &error as &(dyn std::error::Error + 'static), "{}", said.text());
+                tracing::error!(
+                    err_id,
+                    msg_id,
+                    error = &error as &(dyn std::error::Error + 'static),
+                    "{}",
+                    said.text()
+                );
             }
         }
     }

@@ -17,7 +17,9 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] OpenError),
     /// Somebody else listens there.
-    #[error("{0} is already in use by another program; choose another port with --port, or stop that program")]
+    #[error(
+        "{0} is already in use by another program; choose another port with --port, or stop that program"
+    )]
     PortTaken(SocketAddr),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}; check --host and --port")]
@@ -46,7 +48,9 @@ pub enum StartError {
     )]
     NatsNotBuilt,
     /// API keys are not part of this version; running open instead would be worse than not running.
-    #[error("this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port")]
+    #[error(
+        "this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port"
+    )]
     AuthNotBuilt,
     /// Something else failed.
     #[error("{0}")]

@@ -64,8 +64,12 @@ impl Server {
             None => None,
         };
         let stopping = CancellationToken::new();
-        let serving =
-            tokio::spawn(pyoco_gateway::serve(listener, backend.router(), ServerLimits::default(), stopping.clone()));
+        let serving = tokio::spawn(pyoco_gateway::serve(
+            listener,
+            backend.router(),
+            ServerLimits::default(),
+            stopping.clone(),
+        ));
         Ok(Self { backend, address, stopping, serving, worker })
     }
 
@@ -108,7 +112,8 @@ async fn listen(host: &str, port: u16) -> Result<TcpListener, StartError> {
     match TcpListener::bind((host, port)).await {
         Ok(listener) => Ok(listener),
         Err(source) if source.kind() == std::io::ErrorKind::AddrInUse => {
-            let resolved = tokio::net::lookup_host((host, port)).await.ok().and_then(|mut found| found.next());
+            let resolved =
+                tokio::net::lookup_host((host, port)).await.ok().and_then(|mut found| found.next());
             match resolved {
                 Some(address) => Err(StartError::PortTaken(address)),
                 None => Err(StartError::Listen { address: format!("{host}:{port}"), source }),

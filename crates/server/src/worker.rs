@@ -101,6 +101,7 @@ impl Worker {
             lease: millis(config.ack_wait),
             extend_every: config.ack_progress.max(Duration::from_millis(10)),
             cancel_grace: millis(config.cancel_grace),
+            subject_prefix: config.nats.work_subject_prefix.clone(),
             instance: RandomIds::instance(),
             heartbeat_every: config.worker_heartbeat,
             run_heartbeat_every: config.run_heartbeat,

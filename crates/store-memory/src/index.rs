@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use pyoco_core::cursor::Cursor;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId};
@@ -104,5 +106,12 @@ impl RunIndex for MemoryStore {
             wanting.map(|row| (row.updated_at, row.execution.clone())).collect();
         runnable.sort();
         Ok(runnable.into_iter().take(limit).map(|(_, id)| id).collect())
+    }
+
+    async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        let inner = self.inner();
+        let wanting = inner.rows.values().filter(|row| row.wants_job);
+        let tags: BTreeSet<Tag> = wanting.filter_map(|row| row.summary.tag.clone()).collect();
+        Ok(tags.into_iter().collect())
     }
 }

@@ -89,6 +89,17 @@ impl RunIndex for SqliteStore {
         })
         .await
     }
+
+    async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        self.read("runnable tags", |connection| {
+            let mut statement = connection.prepare_cached(RUNNABLE_TAGS)?;
+            let tags = statement.query_map((), |row| {
+                Tag::new(&row.get::<_, String>(0)?).map_err(|why| error::unreadable(0, why))
+            })?;
+            tags.collect()
+        })
+        .await
+    }
 }
 
 // Each status is a stretch of an index from that instant on. Which there are is known from the counters.
@@ -109,6 +120,12 @@ const DUE: &str = "SELECT execution FROM runs WHERE next_timer IS NOT NULL AND n
 
 const RUNNABLE: &str = "SELECT execution FROM runs WHERE wants_job = 1 AND tag = ?1 \
                         ORDER BY updated_at, execution LIMIT ?2";
+
+// From one tag to the next along the index, however many executions each has.
+const RUNNABLE_TAGS: &str = "\
+    WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM runs WHERE wants_job = 1 \
+        UNION ALL SELECT (SELECT min(tag) FROM runs WHERE wants_job = 1 AND tag > tags.tag) FROM tags WHERE tag IS NOT NULL) \
+    SELECT tag FROM tags WHERE tag IS NOT NULL";
 
 /// A row ready to be stored.
 pub(crate) struct Stored {

@@ -24,9 +24,15 @@ pub(crate) async fn run(
     let (run_id, task) = (call.execution.clone(), call.task.name.clone());
     let escalation = async {
         let mut watched = urgency.subscribe();
-        let _ = watched.wait_for(|now| *now > Urgency::None).await;
+        let why = watched.wait_for(|now| *now > Urgency::None).await.map_or(Urgency::Asked, |now| *now);
+        if grace.is_zero() {
+            // It is only ever asked.
+            std::future::pending::<()>().await;
+        }
         tokio::time::sleep(grace).await;
-        notice!(warn, Notice::CancelTimeout, %run_id, task);
+        if why >= Urgency::Asked {
+            notice!(warn, Notice::CancelTimeout, %run_id, task);
+        }
         urgency.send_replace(Urgency::Ending);
         tokio::time::sleep(LAST_CALL).await;
     };

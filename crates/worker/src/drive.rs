@@ -11,6 +11,7 @@ use pyoco_core::command::{
 use pyoco_core::decide::{Answer, Batch};
 use pyoco_core::event::ErrorInfo;
 use pyoco_core::ids::{Attempt, Epoch, ExecutionId, NodeId, Version};
+use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
 use pyoco_core::state::{NodeNumber, Phase, State};
 use pyoco_core::time::Timestamp;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::attempt;
 use crate::runtime::{Call, End, Urgency};
-use crate::worker::{Drain, Shared};
+use crate::worker::{AFTER_FAILURE, Drain, Shared};
 
 /// How the driving of an execution ended for this worker.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +61,8 @@ pub(crate) struct Drive<'a> {
     owners: HashMap<tokio::task::Id, NodeId>,
     /// Ends that are not in the log yet.
     ended: Vec<(NodeId, End)>,
+    /// Told when the worker is to stop.
+    drain: watch::Receiver<Drain>,
 }
 
 impl<'a> Drive<'a> {
@@ -78,15 +81,19 @@ impl<'a> Drive<'a> {
         let decided = shared.engine.transact(execution, Durability::Process, |batch| {
             let (epoch, effects) = match batch.decide(&request) {
                 Ok(Answer { outcome: Outcome::Claimed(epoch), effects }) => (epoch, effects),
-                other => return Decided { value: Err(other), effects: Vec::new() },
+                other => {
+                    // A claim may be what ends an execution; what follows from that is to be done as well.
+                    let effects = other.as_ref().map(|answer| answer.effects.clone()).unwrap_or_default();
+                    return Decided { value: Err(other), effects };
+                }
             };
             let issuer = issuer(epoch);
-            let mut turn = Turn { batch, issuer: &issuer, now, effects };
+            let mut turn = Turn { batch, issuer: &issuer, now, effects, is_full: false };
             turn.answer(&shared.env);
             let started = if may_start { turn.start(shared.options.task_slots) } else { Vec::new() };
             let state = turn.batch.state();
             let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
-            let glance = Box::new(Glance::of(turn.batch, epoch));
+            let glance = Box::new(Glance::of(&turn, epoch));
             Decided { value: Ok((epoch, glance, calls)), effects: turn.effects }
         });
         let (epoch, glance, calls) = match decided.await? {
@@ -103,6 +110,7 @@ impl<'a> Drive<'a> {
             stops: HashMap::new(),
             owners: HashMap::new(),
             ended: Vec::new(),
+            drain: shared.drain.clone(),
         };
         for call in calls {
             drive.hand_out(call);
@@ -138,8 +146,12 @@ impl<'a> Drive<'a> {
                 }
                 Phase::Started | Phase::Canceling | Phase::Failing if self.shared.drain() == Drain::Over => {
                     self.attempts.shutdown().await;
-                    return Ok(Driven::Abandoned);
+                    // Let go in good order, so that it does not count as the loss of a worker.
+                    let released = self.release(false).await;
+                    return Ok(if released.is_ok() { Driven::Drained } else { Driven::Abandoned });
                 }
+                // One record had no room for all of it.
+                Phase::Started | Phase::Canceling | Phase::Failing if glance.is_full => {}
                 Phase::Canceling => {
                     self.press_all(Urgency::Asked);
                     self.wait(&glance).await;
@@ -156,14 +168,30 @@ impl<'a> Drive<'a> {
                     match self.release(true).await {
                         Ok(()) => return Ok(Driven::Parked),
                         // Something became ready in the same moment.
-                        Err(EngineError::Rejected(_)) => {}
+                        Err(EngineError::Rejected(_)) => self.wait(&glance).await,
                         Err(error) => return Err(error),
                     }
                 }
                 Phase::Started => self.wait(&glance).await,
                 Phase::Absent | Phase::Created => return Ok(Driven::Fenced),
             }
-            glance = self.step(self.shared.drain() > Drain::No).await?;
+            glance = self.step_again_and_again().await?;
+        }
+    }
+
+    /// One step; a passing failure of the store is waited out, while what runs goes on and what has ended is kept.
+    async fn step_again_and_again(&mut self) -> Result<Glance, EngineError> {
+        loop {
+            match self.step(self.shared.drain() > Drain::No).await {
+                Err(EngineError::Store(error))
+                    if error.kind.is_retryable() && self.shared.drain() < Drain::Over =>
+                {
+                    let (run_id, worker_id) = (&self.execution, &self.shared.options.worker);
+                    notice!(warn, Notice::StoreUnavailable, %run_id, %worker_id, reason = %error);
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+                stepped => return stepped,
+            }
         }
     }
 
@@ -178,21 +206,25 @@ impl<'a> Drive<'a> {
         } else {
             Durability::Full
         };
-        let decided = shared
-            .engine
-            .transact(&self.execution, durability, |batch| {
-                let mut turn = Turn { batch, issuer, now, effects: Vec::new() };
-                for (node, end) in &ended {
-                    turn.record(node, end);
-                }
-                turn.answer(&shared.env);
-                let started = if draining { Vec::new() } else { turn.start(free) };
-                let state = turn.batch.state();
-                let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
-                Decided { value: (Glance::of(turn.batch, epoch), calls), effects: turn.effects }
-            })
-            .await?;
-        let (glance, calls) = decided;
+        let decided = shared.engine.transact(&self.execution, durability, |batch| {
+            let mut turn = Turn { batch, issuer, now, effects: Vec::new(), is_full: false };
+            let recorded = ended.iter().take_while(|(node, end)| turn.record(node, end)).count();
+            turn.answer(&shared.env);
+            let started = if draining { Vec::new() } else { turn.start(free) };
+            let state = turn.batch.state();
+            let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
+            let glance = Glance::of(&turn, epoch);
+            Decided { value: (glance, calls, recorded), effects: turn.effects }
+        });
+        let (glance, calls, recorded) = match decided.await {
+            Ok(decided) => decided,
+            Err(error) => {
+                self.ended.splice(0..0, ended);
+                return Err(error);
+            }
+        };
+        // What the record had no room for comes first in the next.
+        self.ended.splice(0..0, ended.into_iter().skip(recorded));
         for call in calls {
             self.hand_out(call);
         }
@@ -212,13 +244,18 @@ impl<'a> Drive<'a> {
 
     /// Waits for an attempt to end, for somebody else's change, for a retry, or for the worker to stop.
     async fn wait(&mut self, glance: &Glance) {
-        let retry = self.until_retry(glance).unwrap_or(Duration::from_secs(3600));
-        let mut drain = self.shared.drain.clone();
+        let retry = self.until_retry(glance);
+        let resting = async {
+            match retry {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             Some(joined) = self.attempts.join_next_with_id() => self.note(joined),
             () = self.watcher.beyond(glance.version) => {}
-            _ = drain.changed() => {}
-            () = tokio::time::sleep(retry) => {}
+            _ = self.drain.changed() => {}
+            () = resting => {}
         }
         // Ends that came together share a record.
         while let Some(joined) = self.attempts.try_join_next_with_id() {
@@ -256,7 +293,11 @@ impl<'a> Drive<'a> {
         !glance.has_work && glance.next_retry.is_none_or(|at| at > soon)
     }
 
+    /// When the next retry is due; without a free slot nobody waits for it.
     fn until_retry(&self, glance: &Glance) -> Option<Duration> {
+        if self.attempts.len() >= self.shared.options.task_slots {
+            return None;
+        }
         let micros = glance.next_retry?.as_micros().saturating_sub(self.shared.now().as_micros()).max(0);
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     }
@@ -287,12 +328,14 @@ pub(crate) struct Glance {
     next_retry: Option<Timestamp>,
     /// Nodes in our hands that somebody wants to stop.
     unwanted: Vec<NodeId>,
+    /// There was more to decide than one record has room for.
+    is_full: bool,
 }
 
 impl Glance {
     /// How it will stand once the batch is appended.
-    fn of(batch: &Batch<'_>, epoch: Epoch) -> Self {
-        let state = batch.state();
+    fn of(turn: &Turn<'_, '_>, epoch: Epoch) -> Self {
+        let (batch, state) = (&*turn.batch, turn.batch.state());
         let in_hand = state.open.in_workers.iter().filter_map(|number| state.node(*number));
         Self {
             version: if batch.is_empty() { state.version } else { state.version.next() },
@@ -303,6 +346,7 @@ impl Glance {
             has_work: state.wants_worker(),
             next_retry: state.open.resting.first().map(|(at, _)| *at),
             unwanted: in_hand.filter(|(_, node)| node.cancel_requested).map(|(id, _)| id.clone()).collect(),
+            is_full: turn.is_full,
         }
     }
 }
@@ -313,36 +357,50 @@ struct Turn<'a, 'b> {
     issuer: &'a Issuer,
     now: Timestamp,
     effects: Vec<Effect>,
+    /// The record has no room for more.
+    is_full: bool,
 }
 
 impl Turn<'_, '_> {
-    /// A refusal means that the log knows better: another holds the claim, or the node is settled.
-    fn ask(&mut self, command: impl Into<Command>) -> bool {
+    /// A refusal means that the log knows better: another holds the claim, or the node is settled. Only a record that is
+    /// full says nothing about the command: it is to be asked again in the next.
+    fn ask(&mut self, command: impl Into<Command>) -> Result<(), Reason> {
         let request = Request::new(self.issuer.clone(), self.now, command);
         match self.batch.decide(&request) {
             Ok(answer) => {
                 self.effects.extend(answer.effects);
-                true
+                Ok(())
             }
             Err(rejection) => {
                 debug_assert!(rejection.reason != Reason::OnlyAWorker, "a worker says this");
-                false
+                self.is_full |= rejection.reason == Reason::SealFirst;
+                Err(rejection.reason)
             }
         }
     }
 
-    fn record(&mut self, node: &NodeId, end: &End) {
+    /// Records how an attempt ended. `false` when this record has no room for it.
+    fn record(&mut self, node: &NodeId, end: &End) -> bool {
         let (node_id, attempt): (NodeId, Option<Attempt>) = (node.clone(), None);
-        match end.clone() {
+        let asked = match end.clone() {
             End::Succeeded { output, output_ref, inputs, changes } => {
-                self.ask(SucceedNode { node_id, attempt, output, output_ref, inputs, changes });
+                self.ask(SucceedNode { node_id, attempt, output, output_ref, inputs, changes })
             }
             End::Failed { error, inputs, changes } => {
-                self.ask(FailNode { node_id, attempt, error: Some(error), inputs, changes });
+                self.ask(FailNode { node_id, attempt, error: Some(error), inputs, changes })
             }
-            End::Stopped => {
-                self.ask(ConfirmNodeStopped { node_id });
+            End::Stopped => self.ask(ConfirmNodeStopped { node_id }),
+        };
+        match asked {
+            Err(Reason::SealFirst) => false,
+            // It can never be recorded as it is, and must not be lost either.
+            Err(reason @ Reason::ValueTooLarge) => {
+                let error = Some(ErrorInfo::new("RESULT_TOO_LARGE", reason.to_string()));
+                let (node_id, attempt) = (node.clone(), None);
+                let failed = self.ask(FailNode { node_id, attempt, error, inputs: None, changes: None });
+                failed != Err(Reason::SealFirst)
             }
+            Ok(()) | Err(_) => true,
         }
     }
 
@@ -352,7 +410,7 @@ impl Turn<'_, '_> {
             let state = self.batch.state();
             let Some(question) = state.question(number) else { return };
             let (node_id, choice) = (question.node.clone(), question.answer(&state.scope_at(number, env)));
-            if !self.ask(ChooseNode { node_id, choice }) {
+            if self.ask(ChooseNode { node_id, choice }).is_err() {
                 return;
             }
         }
@@ -368,8 +426,10 @@ impl Turn<'_, '_> {
         let mut started = Vec::new();
         for number in ready {
             let Some(node_id) = self.batch.state().node(number).map(|(id, _)| id.clone()) else { continue };
-            if self.ask(StartNode { node_id, attempt: None, worker_id: None }) {
-                started.push(number);
+            match self.ask(StartNode { node_id, attempt: None, worker_id: None }) {
+                Ok(()) => started.push(number),
+                Err(Reason::SealFirst) => break,
+                Err(_) => {}
             }
         }
         started

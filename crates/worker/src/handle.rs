@@ -54,15 +54,20 @@ impl Seen {
 /// What to tell the queue, and how the run ended if it did.
 type Attended = (Answer, Option<RunStatus>);
 
-const fn after_failure(error: &EngineError) -> Answer {
-    match error {
-        EngineError::Store(_) | EngineError::Busy(_) => Answer::Nak(TRANSIENT_PAUSE),
-        // Its log cannot be read: running it is out of the question, and losing the message helps nobody.
-        EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
-    }
-}
-
 impl Shared {
+    /// What becomes of a job that failed before its execution was claimed.
+    async fn after_failure(&self, delivery: &Delivery, error: &EngineError) -> Answer {
+        match error {
+            EngineError::Store(_) | EngineError::Busy(_) => Answer::Nak(TRANSIENT_PAUSE),
+            // Its log cannot be read, now or later: a person has to look, and the message says at what.
+            EngineError::Log { .. } if delivery.number > UNKNOWN_TRIES => {
+                let buried = self.bury(delivery, &InvalidJob(error.to_string())).await;
+                if buried.is_ok() { Answer::Ack } else { Answer::Nak(UNKNOWN_PAUSE) }
+            }
+            EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
+        }
+    }
+
     /// Handles a delivery and answers the queue.
     pub(crate) async fn handle(&self, delivery: Delivery) -> Option<ExecutionId> {
         let message = match JobMessage::decode(&delivery.body) {
@@ -70,6 +75,7 @@ impl Shared {
             Err(error) => {
                 let worker_id = &self.options.worker;
                 notice!(error, Notice::InvalidJob, %worker_id, tag = %delivery.tag, reason = %error);
+                self.fail_if_known(&delivery, &error).await;
                 // First the letter, then the message: dying in between repeats the letter, which is kept once.
                 match self.bury(&delivery, &error).await {
                     Ok(()) => self.answer(delivery, Answer::Ack),
@@ -78,6 +84,11 @@ impl Shared {
                 return None;
             }
         };
+        let Some(_in_hand) = self.take_in_hand(&delivery.id) else {
+            // The clock jumped, or the lease could not be extended: it is here already, and goes on.
+            let _ = self.engine.store().extend(&delivery, self.options.lease, self.now()).await;
+            return None;
+        };
         self.registry.started(&message.run_id, self.now());
         let attended = self.attend_with_lease(&delivery, &message).await;
         let (answer, status) = match attended {
@@ -85,7 +96,7 @@ impl Shared {
             Err(error) => {
                 let (run_id, worker_id) = (&message.run_id, &self.options.worker);
                 notice!(error, Notice::StoreUnavailable, %run_id, %worker_id, tag = %delivery.tag, reason = %error);
-                (after_failure(&error), None)
+                (self.after_failure(&delivery, &error).await, None)
             }
         };
         self.registry.finished(&message.run_id, status, self.now());
@@ -234,6 +245,16 @@ impl Shared {
         }
     }
 
+    /// A message that makes no sense may still say whose it was. That run is failed, unless somebody works on it.
+    async fn fail_if_known(&self, delivery: &Delivery, error: &InvalidJob) {
+        let Some(run_id) = JobMessage::run_of(&delivery.body) else { return };
+        let error = ErrorInfo::new("INVALID_JOB", error.to_string());
+        let request =
+            Request::new(self.issuer(Epoch(0)), self.now(), FailExecution { error, dead_letter: None });
+        // Refused when there is no such run, when it has ended, or when it is in good hands.
+        let _ = self.engine.command(&run_id, &request).await;
+    }
+
     /// Keeps a message that no worker can use, for a person to look at.
     async fn bury(&self, delivery: &Delivery, error: &InvalidJob) -> Result<(), StoreError> {
         let shown = delivery.body.get(..4096).unwrap_or(&delivery.body);
@@ -241,7 +262,7 @@ impl Shared {
             "reason": DeadLetter::InvalidJob,
             "error": error.to_string(),
             "timestamp": self.now().as_unix_seconds(),
-            "subject": delivery.tag,
+            "subject": format!("{}.{}", self.options.subject_prefix, delivery.tag),
             "worker_id": self.options.worker,
             "num_delivered": delivery.number,
             "payload": String::from_utf8_lossy(shown),

@@ -3,6 +3,7 @@
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::json::{self, Limits, Object};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What a worker needs of a job message; other members are ignored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -17,9 +18,18 @@ pub struct JobMessage {
     /// The text of the flow, when it came with the submission.
     #[serde(default)]
     pub workflow_yaml: Option<String>,
+    /// Its labels; read only so that a wrong one is noticed.
+    #[serde(default)]
+    pub tags: Option<Vec<Value>>,
+    /// When it was submitted; read only so that a wrong one is noticed.
+    #[serde(default)]
+    pub submitted_at: Option<f64>,
 }
 
-/// A message that no worker can use.
+/// A submission that was accepted fits, with everything that its message adds.
+const LIMITS: Limits = Limits { bytes: 2 * Limits::BODY.bytes, depth: Limits::BODY.depth + 2 };
+
+/// A message that no worker can use. The contract names the first three reasons.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidJob(pub String);
@@ -27,7 +37,20 @@ pub struct InvalidJob(pub String);
 impl JobMessage {
     /// Reads a message.
     pub fn decode(body: &[u8]) -> Result<Self, InvalidJob> {
-        json::decode(body, Limits::BODY).map_err(|error| InvalidJob(error.to_string()))
+        let invalid = |reason: &str| InvalidJob(reason.to_owned());
+        let value: Value = json::decode(body, LIMITS).map_err(|_| invalid("invalid_json"))?;
+        let members = value.as_object().ok_or_else(|| invalid("invalid_schema"))?;
+        let is_given = |name: &str| !matches!(members.get(name), None | Some(Value::Null));
+        if !is_given("run_id") || !is_given("flow_name") {
+            return Err(invalid("missing_fields"));
+        }
+        Self::deserialize(&value).map_err(|error| InvalidJob(error.to_string()))
+    }
+
+    /// Whose a message is, also when it makes no sense otherwise.
+    pub(crate) fn run_of(body: &[u8]) -> Option<ExecutionId> {
+        let value: Value = json::decode(body, LIMITS).ok()?;
+        value.get("run_id")?.as_str().and_then(|text| ExecutionId::new(text).ok())
     }
 }
 
@@ -38,20 +61,27 @@ mod tests {
     #[test]
     fn only_the_run_and_the_flow_are_required() {
         let message =
-            JobMessage::decode(br#"{"run_id":"e-1","flow_name":"main","tags":[1],"new":true}"#).unwrap();
+            JobMessage::decode(br#"{"run_id":"e-1","flow_name":"main","tags":["a"],"new":true}"#).unwrap();
         assert_eq!((message.run_id.as_str(), message.flow_name.as_str()), ("e-1", "main"));
     }
 
     #[test]
-    fn anything_else_is_an_error() {
+    fn anything_else_is_an_error_in_the_contracts_words() {
+        for (body, reason) in [
+            (&b""[..], "invalid_json"),
+            (b"{", "invalid_json"),
+            (b"\xff", "invalid_json"),
+            (b"[]", "invalid_schema"),
+            (b"{}", "missing_fields"),
+            (b"{\"run_id\":\"a\"}", "missing_fields"),
+        ] {
+            assert_eq!(JobMessage::decode(body), Err(InvalidJob(reason.to_owned())));
+        }
         for body in [
-            &b""[..],
-            b"{",
-            b"[]",
-            b"{}",
-            b"{\"run_id\":\"a.>\",\"flow_name\":\"x\"}",
+            &b"{\"run_id\":\"a.>\",\"flow_name\":\"x\"}"[..],
             b"{\"run_id\":\"a\",\"flow_name\":5}",
-            b"\xff",
+            b"{\"run_id\":\"a\",\"flow_name\":\"x\",\"tags\":5}",
+            b"{\"run_id\":\"a\",\"flow_name\":\"x\",\"submitted_at\":{\"a\":1}}",
         ] {
             assert!(JobMessage::decode(body).is_err());
         }

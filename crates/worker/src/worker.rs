@@ -1,10 +1,10 @@
 //! The run loop: as many executions at once as there is room for, until it is told to stop.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+use pyoco_core::ids::{ExecutionId, JobId, Tag, WorkerId};
 use pyoco_core::notice::Notice;
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_engine::{Clock, Engine};
@@ -17,7 +17,7 @@ use crate::registry::Registry;
 use crate::runtime::{Flows, Runtime};
 
 /// After a failure of the store, so long before the next try.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+pub(crate) const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
 /// What an operator chooses for a worker.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub struct Options {
     pub cancel_grace: Millis,
     /// A pause longer than this does not hold the worker.
     pub park_after: Millis,
+    /// What the subject of a job begins with (`PYOCO_WORK_SUBJECT_PREFIX`); its tag follows.
+    pub subject_prefix: String,
     /// Which process this is, for people who see two of the same name.
     pub instance: String,
     /// How often it reports to the registry (`PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC`).
@@ -62,6 +64,7 @@ impl Options {
             extend_every: Duration::from_secs(10),
             cancel_grace: Millis(30_000),
             park_after: Millis(5_000),
+            subject_prefix: "pyoco.work".to_owned(),
             instance: String::new(),
             heartbeat_every: Duration::from_secs(5),
             run_heartbeat_every: Duration::from_secs(1),
@@ -84,6 +87,20 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     /// Answers to the queue that are on their way.
     pub(crate) answers: TaskTracker,
+    /// Jobs that are being attended to.
+    in_hand: Arc<Mutex<HashSet<JobId>>>,
+}
+
+/// A job in hand, until it is dropped.
+pub(crate) struct InHand {
+    job: JobId,
+    jobs: Arc<Mutex<HashSet<JobId>>>,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
+    }
 }
 
 /// Whether the worker is to stop.
@@ -107,6 +124,12 @@ impl Shared {
         self.answers.close();
         self.answers.wait().await;
         self.answers.reopen();
+    }
+
+    /// Notes that a job is attended to; nothing if it is already.
+    pub(crate) fn take_in_hand(&self, job: &JobId) -> Option<InHand> {
+        let is_new = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(job.clone());
+        is_new.then(|| InHand { job: job.clone(), jobs: self.in_hand.clone() })
     }
 
     pub(crate) fn drain(&self) -> Drain {
@@ -142,8 +165,19 @@ impl Worker {
         let (drain, receiver) = watch::channel(Drain::No);
         let registry = Registry::default();
         let answers = TaskTracker::new();
-        let shared =
-            Shared { engine, options, flows, runtime, clock, env, drain: receiver, registry, answers };
+        let in_hand = Arc::default();
+        let shared = Shared {
+            engine,
+            options,
+            flows,
+            runtime,
+            clock,
+            env,
+            drain: receiver,
+            registry,
+            answers,
+            in_hand,
+        };
         Self { shared: Arc::new(shared), drain, busy: RwLock::new(()), reporting: OnceLock::new() }
     }
 

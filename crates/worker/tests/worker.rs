@@ -88,6 +88,7 @@ impl Runtime for Functions {
             },
             "deaf" => std::future::pending().await,
             "panics" => panic!("on purpose"),
+            "huge" => End::value(json!("x".repeat(2 << 20))),
             "flaky" if call.attempt.0 == 1 => End::error("not yet"),
             name if name.starts_with("bad") => End::error("boom"),
             name => {
@@ -492,4 +493,84 @@ async fn a_worker_that_waited_long_enough_gives_its_running_task_to_another() {
     assert_eq!(ran.unwrap(), Some(execution.clone()));
     assert_eq!(bench.state(&execution).await.phase, Phase::Completed);
     assert_eq!(bench.calls(), ["slow", "slow", "ok"]);
+}
+
+#[tokio::test]
+async fn fan_outs_around_the_size_of_a_record_run_to_their_end() {
+    for width in 254..=258 {
+        for behind_one in [false, true] {
+            let names: Vec<String> = (0..width).map(|number| format!("ok-{number}")).collect();
+            let bench = Bench::new(fan_out(&names, behind_one));
+            let execution = bench.submit("main", json!({})).await;
+            let ran = tokio::time::timeout(Duration::from_secs(20), bench.run_one()).await;
+            assert_eq!(ran.expect("it does not end"), Some(execution.clone()), "{width} tasks");
+            assert_eq!(bench.state(&execution).await.phase, Phase::Completed);
+            assert_eq!(bench.calls().len(), width + usize::from(behind_one));
+        }
+    }
+}
+
+/// Tasks side by side, at the beginning or behind one.
+fn fan_out(names: &[String], behind_one: bool) -> Arc<Plan> {
+    let first = if behind_one { Graph::new().task("ok-first", callable()) } else { Graph::new() };
+    let graph = names.iter().fold(first, |graph, name| graph.task(name, callable()));
+    let linked = names.iter().filter(|_| behind_one);
+    linked.fold(graph, |graph, name| graph.edge("ok-first", name)).plan()
+}
+
+#[tokio::test]
+async fn a_result_that_no_record_can_hold_fails_its_task_and_says_so() {
+    let bench = Bench::new(Graph::chain(&["huge", "ok"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    let ran = tokio::time::timeout(Duration::from_secs(10), bench.run_one()).await;
+    assert_eq!(ran.expect("it does not end"), Some(execution.clone()));
+    let state = bench.state(&execution).await;
+    assert_eq!(state.phase, Phase::Failed);
+    assert!(state.last_error.unwrap().contains("1 MiB"));
+    let letters = bench.store.letters(9).await.unwrap();
+    let letter: Value = serde_json::from_slice(&letters[0].body).unwrap();
+    assert_eq!((&letter["reason"], &letter["worker_id"]), (&json!("execution_error"), &json!("w1")));
+    assert_eq!((&letter["run_id"], &letter["flow_name"]), (&json!(execution), &json!("main")));
+    assert_eq!((&letter["tag"], &letter["error"]), (&json!("default"), &letter["error"]));
+}
+
+#[tokio::test]
+async fn a_run_whose_workers_vanish_again_and_again_is_failed_with_a_letter() {
+    let bench = Bench::new(Graph::chain(&["deaf"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    for lost in 1..=5 {
+        let vanishing = bench.worker("w1");
+        tokio::select! {
+            () = bench.until_called(lost) => {}
+            ran = vanishing.run_once(Duration::from_secs(5)) => panic!("it ended: {ran:?}"),
+        }
+        bench.clock.0.fetch_add(31_000_000, Ordering::SeqCst);
+    }
+    bench.run_one().await;
+    let state = bench.state(&execution).await;
+    assert_eq!(state.phase, Phase::Failed, "{:?}", state.last_error);
+    assert_eq!((bench.store.count_letters().await.unwrap(), bench.jobs().await), (1, 0));
+}
+
+#[tokio::test]
+async fn a_job_that_comes_again_while_it_is_in_hand_goes_on() {
+    let bench = Bench::new(Graph::chain(&["slow"], &callable()).plan());
+    let execution = bench.submit("main", json!({})).await;
+    let mut options = Options::new(worker_id("w1"), vec![Tag::default()]);
+    options.concurrency = 4;
+    let worker = bench.worker_with(options);
+    let jumping = async {
+        bench.until_called(1).await;
+        // The machine was asleep: every lease has run out at once.
+        bench.clock.0.fetch_add(60_000_000, Ordering::SeqCst);
+        let nothing = bench.submit("nowhere", json!({})).await;
+        bench.until(&nothing, |state| state.phase.is_terminal()).await;
+        bench.functions.release.notify_one();
+        bench.until(&execution, |state| state.phase.is_terminal()).await;
+        worker.stop();
+    };
+    let ((), ()) = tokio::join!(jumping, worker.run());
+    let state = bench.state(&execution).await;
+    assert_eq!((state.phase, state.epoch.0), (Phase::Completed, 1), "nobody took it over");
+    assert_eq!(bench.calls(), ["slow"]);
 }

@@ -29,7 +29,11 @@ fn flow() -> RustFlow {
             Ok(json!(words.map(str::to_uppercase).collect::<Vec<_>>().join(" ")))
         })
         .task("report", |task| async move {
-            Ok(json!(format!("{} ({} words)", task.result("shout").as_str().unwrap_or(""), task.result("count"))))
+            Ok(json!(format!(
+                "{} ({} words)",
+                task.result("shout").as_str().unwrap_or(""),
+                task.result("count")
+            )))
         })
 }
 
@@ -42,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Over HTTP: everything in one process, on a port that is free.
     let options = ServerOptions { port: 0, ..ServerOptions::default() };
     let server = Server::start(config.clone(), options, functions.clone()).await?;
-    let client = pyoco_client::Client::new(&format!("http://{}", server.address()))?;
+    let client = pyoco_client::Client::new(format!("http://{}", server.address()))?;
     let request = pyoco_client::api::SubmitRequest {
         flow_name: "rust-hello".to_owned(),
         params: json!({"name": "Ferris"}).as_object().cloned().unwrap_or_default().into_iter().collect(),

@@ -420,6 +420,9 @@ impl State {
     /// The next instant at which something is due without anybody asking. While a worker holds the execution, it
     /// sees to its own retries.
     pub fn next_timer(&self) -> Option<Timestamp> {
+        if self.phase.is_terminal() {
+            return None;
+        }
         let retry = self.open.resting.first().filter(|_| self.claim.is_none());
         let deadline = self.open.deadlines.first();
         retry.into_iter().chain(deadline).map(|(at, _)| *at).min()

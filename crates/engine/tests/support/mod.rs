@@ -116,6 +116,10 @@ impl RunIndex for Faulty {
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         self.inner.runnable(tag, limit).await
     }
+
+    async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        self.inner.runnable_tags().await
+    }
 }
 
 #[async_trait]

@@ -8,15 +8,18 @@ use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_engine::EngineError;
 use serde_json::{Map, Value};
 
+use super::snapshot::Room;
 use super::{RunId, to_its_end};
 use crate::caller::Caller;
+use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
 use crate::{App, body};
 
 /// Asks a run to stop. One that no worker has taken is cancelled at once; one that has ended stays as it is.
-#[utoipa::path(post, path = "/runs/{run_id}/cancel", params(("run_id" = String, Path)),
-    responses((status = 200, body = RunSnapshot), (status = 404, body = ErrorBody), (status = 503, body = ErrorBody)))]
+#[utoipa::path(post, path = "/runs/{run_id}/cancel", params(("run_id" = String, Path)), responses(
+    (status = 200, description = "The run, asked to stop.", body = RunSnapshot), (status = 404, description = "There is no such run.", body = ErrorBody), Bodied, Writing, Always
+))]
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
@@ -42,5 +45,5 @@ pub(crate) async fn cancel(
         Err(error) => return Err(Refusal::from(error).of_run(run.as_str())),
     }
     let shown = app.shown(&caller, &run).await?;
-    Ok(Json(shown.members(false, app.settings.max_run_snapshot_bytes)))
+    Ok(Json(shown.members(false, &mut Room::new(&app))))
 }

@@ -7,9 +7,10 @@ use pyoco_core::ids::ExecutionId;
 use serde_json::{Map, Value};
 
 use super::RunId;
-use super::snapshot::{wants_records, with_worker};
+use super::snapshot::{Room, wants_records, with_lack_of_worker, with_worker};
 use crate::App;
 use crate::caller::Caller;
+use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 use crate::query::Query;
 
@@ -17,7 +18,9 @@ use crate::query::Query;
 #[utoipa::path(get, path = "/runs/{run_id}", params(
     ("run_id" = String, Path),
     ("include" = Option<Vec<String>>, Query, description = "`records`, `full` or `all`: with task records")
-), responses((status = 200, body = RunSnapshot), (status = 404, body = ErrorBody), (status = 503, body = ErrorBody)))]
+), responses(
+    (status = 200, description = "The run.", body = RunSnapshot), (status = 404, description = "There is no such run.", body = ErrorBody), Reading, Always
+))]
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
@@ -26,7 +29,8 @@ pub(crate) async fn get(
 ) -> Result<Json<Map<String, Value>>, Refusal> {
     let mut shown = app.shown(&caller, &run).await?;
     let worker = with_worker(&app, &mut shown).await;
-    let mut members = shown.members(wants_records(&query), app.settings.max_run_snapshot_bytes);
+    with_lack_of_worker(&app, &mut shown).await;
+    let mut members = shown.members(wants_records(&query), &mut Room::new(&app));
     members.extend(worker);
     Ok(Json(members))
 }

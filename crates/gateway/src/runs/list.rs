@@ -16,8 +16,10 @@ use pyoco_ports::{Filter, Page};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::snapshot::{Room, Shown};
 use crate::App;
 use crate::caller::Caller;
+use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 use crate::query::Query;
 use crate::validation::Inputs;
@@ -43,7 +45,10 @@ struct Entries {
     ("workflow_yaml_sha256" = Option<String>, Query), ("updated_after" = Option<f64>, Query),
     ("cursor" = Option<String>, Query), ("include" = Option<Vec<String>>, Query, description = "`full` or `all`: whole snapshots"),
     ("limit" = Option<u32>, Query, minimum = 1, maximum = 200)
-), responses((status = 200, body = RunList), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
+), responses(
+    (status = 200, description = "The runs: summaries, or whole snapshots with `include`.", body = RunList),
+    (status = 422, description = "The query cannot be read.", body = ErrorBody), Reading, Always
+))]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -> Result<Response, Refusal> {
     let mut inputs = Inputs::default();
     let limit = query.integer(&mut inputs, "limit", 1..=200, 50);
@@ -57,15 +62,15 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -
         None => Page { rows: Vec::new(), next: None },
     };
     let next_cursor = page.next.as_ref().map(Cursor::encode);
-    let mut heard = Heard::default();
+    let (mut heard, mut room) = (Heard::default(), Room::new(&app));
     let mut items = Vec::with_capacity(page.rows.len());
     let is_full = query.includes(&["full", "all"]);
     for row in page.rows {
         if is_full {
-            let Some(shown) = app.engine.look(&row.execution, super::snapshot::Shown::of).await? else {
+            let Some(shown) = app.engine.look(&row.execution, Shown::of).await? else {
                 continue;
             };
-            items.push(Entry::Full(shown.members(true, app.settings.max_run_snapshot_bytes)));
+            items.push(Entry::Full(shown.members(true, &mut room)));
         } else {
             items.push(Entry::Summary(Box::new(heard.with_heartbeat(&app, row.summary).await)));
         }

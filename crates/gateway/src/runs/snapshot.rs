@@ -1,8 +1,10 @@
 //! A run as it is shown: from the log, bounded in size, with what the registry knows of its worker.
 
+use pyoco_api::NoWorker;
 use pyoco_core::ids::ExecutionId;
+use pyoco_core::notice::Notice;
 use pyoco_core::state::State;
-use pyoco_core::view::RunSnapshot;
+use pyoco_core::view::{RunSnapshot, RunStatus};
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
@@ -30,9 +32,9 @@ impl Shown {
     }
 
     /// Its JSON form. Task records only when they are wanted, and only when they fit.
-    pub(crate) fn members(mut self, with_records: bool, max_bytes: usize) -> Map<String, Value> {
+    pub(crate) fn members(mut self, with_records: bool, room: &mut Room) -> Map<String, Value> {
         if with_records {
-            cut(&mut self.snapshot, max_bytes);
+            room.fit(&mut self.snapshot);
         } else {
             self.snapshot.task_records.clear();
         }
@@ -48,11 +50,39 @@ impl Shown {
     }
 }
 
-/// Leaves the task records out when the snapshot would be too long; the states of the tasks stay.
-pub(crate) fn cut(snapshot: &mut RunSnapshot, max_bytes: usize) {
-    if pyoco_core::json::Weight::of(snapshot).bytes > max_bytes {
+/// How long the snapshots of one answer may be. The operator hears of the first one that is longer, not of each event of a
+/// watch.
+pub(crate) struct Room {
+    max_bytes: usize,
+    is_told: bool,
+}
+
+impl Room {
+    pub(crate) fn new(app: &Shared) -> Self {
+        Self { max_bytes: app.settings.max_run_snapshot_bytes, is_told: false }
+    }
+
+    /// Leaves the task records out when the snapshot would be too long; the states of the tasks stay.
+    pub(crate) fn fit(&mut self, snapshot: &mut RunSnapshot) {
+        let bytes = pyoco_core::json::Weight::of(snapshot).bytes;
+        if bytes <= self.max_bytes {
+            return;
+        }
         snapshot.task_records.clear();
         snapshot.task_records_truncated = true;
+        if !std::mem::replace(&mut self.is_told, true) {
+            let notice = Notice::SnapshotTooLarge;
+            tracing::warn!(
+                err_id = notice.err_id(),
+                msg_id = notice.msg_id(),
+                run_id = snapshot.run_id,
+                flow_name = snapshot.flow_name,
+                bytes,
+                max_bytes = self.max_bytes,
+                "{}",
+                notice.text()
+            );
+        }
     }
 }
 
@@ -69,6 +99,23 @@ impl Shared {
             caller.may_see(tenant).then(|| Shown::of(state))
         });
         seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(run.as_str()))
+    }
+}
+
+/// Says of a run that nobody has taken when nobody is there who would. The registry is advisory: when it cannot be asked,
+/// nothing is said.
+pub(crate) async fn with_lack_of_worker(app: &Shared, shown: &mut Shown) {
+    let snapshot = &mut shown.snapshot;
+    let Some(tag) = snapshot.tag.as_ref().filter(|_| snapshot.status == RunStatus::Pending) else { return };
+    let workers = match app.worker_views().await {
+        Ok(workers) => workers,
+        Err(error) => {
+            tracing::warn!(run_id = snapshot.run_id, reason = %error, "the registry of workers cannot be asked");
+            return;
+        }
+    };
+    if !workers.iter().any(|worker| worker.takes(tag.as_str())) {
+        snapshot.waiting.push(json!(NoWorker::of(tag.as_str())));
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{idempotency, to_its_end};
 use crate::caller::Caller;
+use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
 use crate::validation::{self, Inputs};
@@ -32,8 +33,9 @@ pub(super) struct Wanted {
 #[utoipa::path(post, path = "/runs", request_body = SubmitRequest, params(
     ("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")
 ), responses(
-    (status = 200, body = Submitted), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody),
-    (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)
+    (status = 200, description = "It is kept, and will be run.", body = Submitted),
+    (status = 409, description = "The key was used with another request.", body = ErrorBody),
+    (status = 422, description = "The body is no JSON, or no submission.", body = ErrorBody), Bodied, Writing, Always
 ))]
 pub(crate) async fn submit(
     State(app): State<App>,

@@ -19,6 +19,7 @@ use super::{idempotency, to_its_end};
 use crate::App;
 use crate::body::{Intake, Trouble};
 use crate::caller::Caller;
+use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
 use crate::validation::Inputs;
@@ -49,9 +50,11 @@ pub(crate) struct SubmitYamlForm {
 #[utoipa::path(post, path = "/runs/yaml", request_body(content = SubmitYamlForm, content_type = "multipart/form-data"),
     params(("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")),
     responses(
-        (status = 200, body = Submitted), (status = 400, body = ErrorBody), (status = 409, body = ErrorBody),
-        (status = 413, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)
-    ))]
+    (status = 200, description = "It is kept, and will be run.", body = Submitted),
+    (status = 409, description = "The key was used with another request.", body = ErrorBody),
+    (status = 422, description = "A part is missing, or the flow.yaml is invalid: `errors` says where.", body = ErrorBody),
+    Bodied, Writing, Always
+))]
 pub(crate) async fn submit_yaml(
     State(app): State<App>,
     caller: Caller,

@@ -23,9 +23,10 @@ use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::RunId;
-use super::snapshot::{Shown, wants_records};
+use super::snapshot::{Room, Shown, wants_records, with_lack_of_worker};
 use crate::App;
 use crate::caller::Caller;
+use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 use crate::query::Query;
 use crate::server::Hosting;
@@ -38,8 +39,10 @@ use crate::validation::Inputs;
     ("timeout_sec" = Option<u32>, Query, minimum = 1, maximum = 600),
     ("Last-Event-ID" = Option<u64>, Header)
 ), responses(
-    (status = 200, body = WatchData, content_type = "text/event-stream"), (status = 400, body = ErrorBody),
-    (status = 404, body = ErrorBody), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)
+    (status = 200, description = "The events; each has these data.", body = WatchData, content_type = "text/event-stream"),
+    (status = 400, description = "`Last-Event-ID` is not the number of an event of this run.", body = ErrorBody),
+    (status = 404, description = "There is no such run.", body = ErrorBody),
+    (status = 422, description = "The query cannot be read.", body = ErrorBody), Reading, Always
 ))]
 pub(crate) async fn watch(
     State(app): State<App>,
@@ -61,7 +64,9 @@ pub(crate) async fn watch(
         return Err(refusal.of_run(run.as_str()).for_now());
     };
     let watcher = app.engine.watch(&run);
-    let first = app.shown(&caller, &run).await?;
+    let mut first = app.shown(&caller, &run).await?;
+    // Only here: a run that somebody takes changes, and the next snapshot says so.
+    with_lack_of_worker(&app, &mut first).await;
     if seen_event.is_some_and(|seen| seen > first.event) {
         return Err(bad_last_event_id("there is no such event yet").of_run(run.as_str()));
     }
@@ -70,6 +75,7 @@ pub(crate) async fn watch(
         run,
         caller,
         with_records: wants_records(&query),
+        room: Room::new(&app),
         since,
         watcher,
         shown_version: first.snapshot.version,
@@ -114,6 +120,7 @@ struct Feed {
     caller: Caller,
     run: ExecutionId,
     with_records: bool,
+    room: Room,
     since: Option<f64>,
     watcher: Watcher,
     /// The newest record that was shown, or that the client has seen.
@@ -169,9 +176,9 @@ impl Feed {
         self.app.clock.now().as_unix_seconds()
     }
 
-    fn snapshot(&self, shown: Shown) -> Bytes {
+    fn snapshot(&mut self, shown: Shown) -> Bytes {
         let event = shown.event;
-        let members = shown.members(self.with_records, self.app.settings.max_run_snapshot_bytes);
+        let members = shown.members(self.with_records, &mut self.room);
         let data = json!({"run_id": self.run, "snapshot": members, "ts": self.now()});
         format!("event: snapshot\ndata: {}\nid: {event}\n\n", ascii(&data)).into()
     }

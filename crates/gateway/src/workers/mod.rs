@@ -8,10 +8,12 @@ use axum::http::StatusCode;
 use pyoco_api::{ErrorBody, WorkerPatch, WorkerPatched, WorkerRecord};
 use pyoco_core::ids::WorkerId;
 use pyoco_core::notice::Notice;
+use pyoco_ports::StoreError;
 use serde_json::{Map, Value};
 
 use crate::App;
 use crate::caller::Caller;
+use crate::docs::{Always, Bodied, Reading, Writing};
 use crate::error::Refusal;
 use crate::query::Query;
 use crate::server::Hosting;
@@ -24,7 +26,10 @@ pub(crate) use view::{State, WorkerView};
     ("scope" = Option<String>, Query, description = "`active` (default) or `all`"),
     ("state" = Option<String>, Query), ("include_hidden" = Option<bool>, Query),
     ("limit" = Option<u32>, Query, minimum = 1, maximum = 500)
-), responses((status = 200, body = [WorkerRecord]), (status = 422, body = ErrorBody), (status = 503, body = ErrorBody)))]
+), responses(
+    (status = 200, description = "The workers.", body = [WorkerRecord]),
+    (status = 422, description = "The query cannot be read.", body = ErrorBody), Reading, Always
+))]
 pub(crate) async fn list(
     extract::State(app): extract::State<App>,
     _caller: Caller,
@@ -66,9 +71,11 @@ fn refused(input: &str) -> Refusal {
 }
 
 /// Hides a worker from lists, or shows it again.
-#[utoipa::path(patch, path = "/workers/{worker_id}", params(("worker_id" = String, Path)), request_body = WorkerPatch,
-    responses((status = 200, body = WorkerPatched), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody),
-        (status = 503, body = ErrorBody)))]
+#[utoipa::path(patch, path = "/workers/{worker_id}", params(("worker_id" = String, Path)), request_body = WorkerPatch, responses(
+    (status = 200, description = "It is so now.", body = WorkerPatched),
+    (status = 404, description = "There is no such worker.", body = ErrorBody),
+    (status = 422, description = "The body is no JSON, or does not say what to do.", body = ErrorBody), Bodied, Writing, Always
+))]
 pub(crate) async fn hide(
     extract::State(app): extract::State<App>,
     _caller: Caller,
@@ -103,7 +110,7 @@ pub(crate) async fn hide(
 
 impl crate::Shared {
     /// Every worker whose record can be read.
-    pub(crate) async fn worker_views(&self) -> Result<Vec<WorkerView>, Refusal> {
+    pub(crate) async fn worker_views(&self) -> Result<Vec<WorkerView>, StoreError> {
         let (now, timeout) = (self.clock.now(), self.settings.worker_disconnect_timeout);
         let records = self.engine.store().workers().await?;
         Ok(records.iter().filter_map(|record| WorkerView::of(record, now, timeout)).collect())

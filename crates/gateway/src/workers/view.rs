@@ -64,6 +64,12 @@ const NULL_BY_DEFAULT: [&str; 7] = [
 ];
 
 impl WorkerView {
+    /// Whether it is there and takes runs of that tag.
+    pub(crate) fn takes(&self, tag: &str) -> bool {
+        let tags = self.tags.as_array();
+        self.state.is_alive() && tags.is_some_and(|tags| tags.iter().any(|known| known == tag))
+    }
+
     /// A record at a moment; `None` if it cannot be read.
     pub(crate) fn of(record: &WorkerRecord, now: Timestamp, timeout: Millis) -> Option<Self> {
         let Ok(Value::Object(mut members)) = serde_json::from_slice(&record.body) else { return None };

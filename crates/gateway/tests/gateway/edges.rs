@@ -1,5 +1,6 @@
 //! What holds for all paths: 404, 405, 307, failures of the store, the description, the log.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -63,20 +64,6 @@ async fn the_description_is_served_without_a_network() {
     let description = server.get("/openapi.json").await.json;
     assert_eq!(description["info"]["title"], "pyoco-server (HTTP gateway)");
     assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
-    for path in [
-        "/runs",
-        "/runs/yaml",
-        "/runs/{run_id}",
-        "/runs/{run_id}/tasks",
-        "/runs/{run_id}/watch",
-        "/runs/{run_id}/cancel",
-        "/workers",
-        "/workers/{worker_id}",
-        "/metrics",
-        "/health",
-    ] {
-        assert!(description["paths"].get(path).is_some(), "{path}");
-    }
     let schema = &description["components"]["schemas"]["SubmitRequest"];
     assert_eq!(schema["required"], json!(["flow_name"]), "{schema}");
     for path in ["/docs", "/docs/", "/redoc"] {
@@ -94,6 +81,91 @@ async fn the_description_is_served_without_a_network() {
     let start = server.client.get(server.url("/docs/swagger-initializer.js")).send().await.unwrap();
     assert!(start.text().await.unwrap().contains("/openapi.json"));
     assert_eq!(server.get("/docs/nothing.js").await.detail(404), "Not Found");
+}
+
+#[tokio::test]
+async fn the_description_names_every_answer() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json").await.json;
+    let read = ["415", "500", "503"];
+    let write = ["400", "408", "413", "415", "500", "503", "507"];
+    let cases: [(&str, &str, &[&str], &[&str]); 11] = [
+        ("/health", "get", &[], &["415", "500"]),
+        ("/metrics", "get", &[], &read),
+        ("/runs", "get", &["422"], &read),
+        ("/runs", "post", &["409", "422"], &write),
+        ("/runs/yaml", "post", &["409", "422"], &write),
+        ("/runs/{run_id}", "get", &["404"], &read),
+        ("/runs/{run_id}/tasks", "get", &["404"], &read),
+        ("/runs/{run_id}/watch", "get", &["400", "404", "422"], &read),
+        ("/runs/{run_id}/cancel", "post", &["404"], &write),
+        ("/workers", "get", &["422"], &read),
+        ("/workers/{worker_id}", "patch", &["404", "422"], &write),
+    ];
+    let named = description["paths"].as_object().unwrap().values();
+    assert_eq!(named.map(|operations| operations.as_object().unwrap().len()).sum::<usize>(), cases.len());
+    for (path, method, own, shared) in cases {
+        let answers = description["paths"][path][method]["responses"].as_object().unwrap();
+        let wanted: BTreeSet<&str> = ["200"].iter().chain(own).chain(shared).copied().collect();
+        let named: BTreeSet<&str> = answers.keys().map(String::as_str).collect();
+        assert_eq!(named, wanted, "{method} {path}");
+        for (status, answer) in answers {
+            assert_ne!(answer["description"], "", "{method} {path} {status}");
+            if status != "200" {
+                let body = &answer["content"]["application/json"]["schema"]["$ref"];
+                assert_eq!(body, "#/components/schemas/ErrorBody", "{method} {path} {status}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_description_names_every_member_and_nothing_that_is_not_there() {
+    let server = Server::start().await;
+    let description = server.get("/openapi.json").await.json;
+    let schemas = &description["components"]["schemas"];
+    // What a snapshot has is described.
+    let run = server.submit().await;
+    server.claim(&run).await;
+    let shown = server.get(&format!("/runs/{run}?include=full")).await.json;
+    for name in shown.as_object().unwrap().keys() {
+        assert!(schemas["RunSnapshot"]["properties"].get(name).is_some(), "{name}");
+    }
+    for (schema, name) in [
+        ("RunSnapshot", "waiting"),
+        ("NoWorker", "reason"),
+        ("NoWorker", "tag"),
+        ("NoWorker", "message"),
+        ("WaitingNode", "wait_key"),
+        ("WorkerRecord", "current_run_ids"),
+        ("WorkerRecord", "concurrency"),
+    ] {
+        assert!(schemas[schema]["properties"].get(name).is_some(), "{schema}.{name}: {}", schemas[schema]);
+    }
+    // A list is of summaries or of whole snapshots, in either form.
+    let entry = json!({"$ref": "#/components/schemas/RunEntry"});
+    assert_eq!(schemas["RunPage"]["properties"]["items"]["items"], entry);
+    assert_eq!(schemas["RunList"]["oneOf"][0]["items"], entry);
+    let of: Vec<&str> = schemas["RunEntry"]["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["$ref"].as_str())
+        .collect();
+    assert_eq!(of, ["#/components/schemas/RunSummary", "#/components/schemas/RunSnapshot"]);
+    // Whatever is named is there.
+    let text = description.to_string();
+    for name in text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.get(name).is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_front_door_leads_to_the_description() {
+    let server = Server::start().await;
+    let response = server.client.get(server.url("/")).send().await.unwrap();
+    let location = response.headers()["location"].to_str().unwrap();
+    assert_eq!((response.status().as_u16(), location), (307, "/docs"));
 }
 
 #[tokio::test]
@@ -167,12 +239,61 @@ impl Write for Lines {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn each_refusal_is_logged_with_its_numbers_and_never_with_what_a_run_was_given() {
+/// What is logged on this thread from now on.
+fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    (lines, tracing::subscriber::set_default(subscriber))
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn records_that_are_left_out_are_logged_once_an_answer() {
+    let (lines, _guard) = logged();
+    let settings = Settings { max_run_snapshot_bytes: 4_000, ..Settings::default() };
+    let server = Server::with(settings, ServerLimits::default()).await;
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let run = server.submit().await;
+        server.claim(&run).await;
+        server.run_task(&run, "a", json!("hunter2".repeat(1_000))).await;
+        runs.push(run);
+    }
+    let told = || {
+        let text = String::from_utf8(std::mem::take(&mut *lines.0.lock().unwrap())).unwrap();
+        text.lines().filter(|line| line.contains("ERR-PYOCO-0010")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    server.get(&format!("/runs/{}", runs[0])).await;
+    assert_eq!(told(), Vec::<String>::new());
+    for path in [format!("/runs/{}?include=full", runs[0]), format!("/runs/{}/tasks", runs[0])] {
+        server.get(&path).await;
+        let told = told();
+        assert_eq!(told.len(), 1, "{path}: {told:?}");
+        for wanted in [" WARN ", "MSG-PYOCO-0010", "max_bytes=4000", "スナップショットが大きすぎます"]
+        {
+            assert!(told[0].contains(wanted), "{wanted}: {told:?}");
+        }
+        assert!(told[0].contains(&format!("run_id=\"{}\"", runs[0])), "{told:?}");
+        let bytes = told[0].split(" bytes=").nth(1).unwrap().split(' ').next().unwrap();
+        assert!(bytes.parse::<usize>().unwrap() > 7_000, "{told:?}");
+        assert!(!told[0].contains("hunter2"), "{told:?}");
+    }
+    assert_eq!(server.get("/runs?include=full").await.json.as_array().unwrap().len(), 2);
+    assert_eq!(told().len(), 1);
+    let path = format!("/runs/{}/watch?include=full", runs[1]);
+    let mut watch = server.client.get(server.url(&path)).send().await.unwrap();
+    let mut text = String::from_utf8_lossy(&watch.chunk().await.unwrap().unwrap()).into_owned();
+    server.run_task(&runs[1], "b", json!(1)).await;
+    while !text.contains("COMPLETED") {
+        text.push_str(&String::from_utf8_lossy(&watch.chunk().await.unwrap().unwrap()));
+    }
+    assert!(text.matches("\"task_records_truncated\":true").count() > 1, "{text}");
+    assert_eq!(told().len(), 1);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn each_refusal_is_logged_with_its_numbers_and_never_with_what_a_run_was_given() {
+    let (lines, _guard) = logged();
     let server = Server::start().await;
     server.get("/runs/nobody").await;
     server.post("/runs", &json!({"flow_name": 1, "params": {"password": "hunter2"}})).await;

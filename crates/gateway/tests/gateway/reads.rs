@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pyoco_core::ids::{ExecutionId, WorkerId};
 use pyoco_core::time::Timestamp;
+use pyoco_engine::Clock as _;
 use pyoco_gateway::{ServerLimits, Settings};
 use pyoco_ports::WorkerRecord;
 use pyoco_store_sqlite::SqliteStore;
@@ -145,6 +146,57 @@ async fn a_run_says_how_its_worker_is() {
     assert_eq!(server.get("/runs").await.json[0]["heartbeat_at"], shown["heartbeat_at"]);
     server.hands.forward(60);
     assert_eq!(server.get(&path).await.json["worker_state"], "DISCONNECTED");
+}
+
+#[tokio::test]
+async fn a_run_that_no_worker_takes_says_so() {
+    let server = Server::start().await;
+    let answer = server.post("/runs", &json!({"flow_name": "main", "tag": "gpu"})).await;
+    let path = format!("/runs/{}", answer.json["run_id"].as_str().unwrap());
+    let lack = json!([{
+        "reason": "no_worker",
+        "tag": "gpu",
+        "message": "no live worker takes runs with tag 'gpu'; start one with --tags gpu",
+    }]);
+    let report = |name: &'static str, state: &'static str, tags: Value, seconds_ago: i64| {
+        let seen_at = Timestamp::from_micros(server.hands.now().as_micros() - seconds_ago * 1_000_000);
+        let body = json!({"state": state, "tags": tags, "last_seen_at": seen_at.as_unix_seconds()});
+        let record = WorkerRecord {
+            worker: WorkerId::new(name).unwrap(),
+            seen_at,
+            hidden: false,
+            body: serde_json::to_vec(&body).unwrap(),
+        };
+        async { server.store.report(record).await.unwrap() }
+    };
+    assert_eq!(server.get(&path).await.json["waiting"], lack);
+    // Neither one of another tag, nor one that is gone, nor one that stopped, nor one that says nothing readable.
+    report("other", "IDLE", json!(["cpu", "GPU", "gpu2"]), 0).await;
+    report("gone", "RUNNING", json!(["gpu"]), 21).await;
+    report("stopped", "STOPPED_GRACEFUL", json!(["gpu"]), 0).await;
+    report("odd", "IDLE", json!("gpu"), 0).await;
+    assert_eq!(server.get(&path).await.json["waiting"], lack);
+    for state in ["RUNNING", "IDLE"] {
+        report("mine", state, json!(["cpu", "gpu"]), 0).await;
+        assert_eq!(server.get(&path).await.json.get("waiting"), None, "{state}");
+    }
+    // It takes runs also when somebody does not want to see it.
+    server.store.hide(&WorkerId::new("mine").unwrap(), true).await.unwrap();
+    assert_eq!(server.get(&path).await.json.get("waiting"), None);
+    server.hands.forward(60);
+    assert_eq!(server.get(&path).await.json["waiting"], lack);
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_or_has_ended_does_not_wait_for_a_worker() {
+    let server = Server::start().await;
+    let (taken, ended) = (server.submit().await, server.submit().await);
+    server.claim(&taken).await;
+    server.post(&format!("/runs/{ended}/cancel"), &json!({})).await;
+    for (run, status) in [(taken, "RUNNING"), (ended, "CANCELLED")] {
+        let shown = server.get(&format!("/runs/{run}")).await.json;
+        assert_eq!((&shown["status"], shown.get("waiting")), (&json!(status), None));
+    }
 }
 
 #[tokio::test]

@@ -97,11 +97,13 @@ async fn a_watch_shows_the_run_at_once_and_each_change_as_it_happens() {
     assert_eq!(first.data["snapshot"]["params"], json!({"x": "日本"}));
     assert!(first.data["ts"].is_f64() && first.data["snapshot"].get("task_records").is_none());
     assert_eq!(first.data["snapshot"]["status"], "PENDING");
+    assert_eq!(first.data["snapshot"]["waiting"][0]["reason"], "no_worker");
 
     let begun = Instant::now();
     server.claim(&run).await;
     let claimed = events.next().await.unwrap();
     assert_eq!(claimed.data["snapshot"]["status"], "RUNNING");
+    assert_eq!(claimed.data["snapshot"].get("waiting"), None);
     assert!(
         begun.elapsed() < Duration::from_millis(400),
         "told, not found out by asking: {:?}",

@@ -188,9 +188,9 @@ impl Config {
 
     /// What one value alone cannot tell.
     fn check(&mut self, from: &mut Settings) {
-        if self.ack_progress >= self.ack_wait {
-            // As the original does: half of it, so that a lease never runs out under a healthy worker.
-            self.ack_progress = (self.ack_wait / 2).max(Duration::from_millis(500));
+        if self.ack_progress >= self.ack_wait || self.ack_progress.is_zero() {
+            // Half of it, so that a lease never runs out under a healthy worker.
+            self.ack_progress = self.ack_wait / 2;
         }
         if self.ack_wait.is_zero() {
             from.mistakes.push("PYOCO_CONSUMER_ACK_WAIT_SEC must be more than 0".to_owned());

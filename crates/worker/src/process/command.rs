@@ -100,7 +100,7 @@ impl CommandRuntime {
             .stdin(Stdio::null())
             .stdout(Stdio::from(out))
             .stderr(Stdio::from(err));
-        let mut group = Group::start(&mut command).map_err(cannot)?;
+        let mut group = Group::start_guarded(&mut command).map_err(cannot)?;
         // The write ends of the pipes live in the command.
         drop(command);
         let lines = TaskLines {

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -16,6 +16,8 @@ use tokio::runtime::Handle;
 pub(crate) struct Group {
     child: Option<Child>,
     leader: Pid,
+    /// Ends the group when this worker is gone without a word.
+    guard: Option<Child>,
 }
 
 impl Group {
@@ -24,7 +26,19 @@ impl Group {
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = id.map(Pid::from_raw).ok_or_else(|| io::Error::other("it has no process id"))?;
-        Ok(Self { child: Some(child), leader })
+        Ok(Self { child: Some(child), leader, guard: None })
+    }
+
+    /// Starts a process that knows nothing of this worker. A guard in its group holds on to a pipe: once the other end is
+    /// gone, because the worker was killed, it kills the group and itself.
+    pub(crate) fn start_guarded(command: &mut Command) -> io::Result<Self> {
+        let mut group = Self::start(command)?;
+        let mut guard = Command::new("/bin/sh");
+        guard.args(["-c", "read _; kill -9 0"]).env_clear().process_group(group.leader.as_raw());
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        // A process that has ended already needs none.
+        group.guard = guard.spawn().ok();
+        Ok(group)
     }
 
     /// Sends a signal to everybody in the group.
@@ -41,6 +55,7 @@ impl Group {
         let status = self.child.as_mut()?.wait().await.ok();
         self.tell(Signal::SIGKILL);
         self.child = None;
+        self.guard = None;
         status
     }
 

@@ -48,9 +48,10 @@ impl Pipe {
     pub(crate) async fn pump(&mut self, scribe: &mut Scribe<'_>, done: &CancellationToken) {
         loop {
             tokio::select! {
+                // First, so that a child which goes on writing does not hold its parent's attempt.
                 biased;
-                ready = self.receiver.readable() => if ready.is_err() { break },
                 () = done.cancelled() => break,
+                ready = self.receiver.readable() => if ready.is_err() { break },
             }
             self.buffer.resize(READ, 0);
             match self.receiver.try_read(&mut self.buffer) {

@@ -196,6 +196,7 @@ pub(crate) async fn runnable(subject: &dyn Subject) -> Verdict {
     }
     assert_eq!(store.runnable(&tag("default"), 10).await.unwrap(), [execution("a"), execution("b")]);
     assert_eq!(store.runnable(&tag("gpu"), 10).await.unwrap(), []);
+    assert_eq!(store.runnable_tags().await.unwrap(), [tag("default")]);
     store.put(row("a", 2, 30)).await.unwrap();
     assert_eq!(store.runnable(&tag("default"), 10).await.unwrap(), [execution("b")]);
     Verdict::Passed

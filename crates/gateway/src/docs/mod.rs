@@ -1,0 +1,149 @@
+//! What the gateway says about itself: `/openapi.json`, and a page to browse it that needs no network.
+
+mod refusals;
+
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::http::header;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use pyoco_api::ErrorBody;
+use utoipa::OpenApi;
+use utoipa_swagger_ui::Config;
+
+use crate::error::Refusal;
+use crate::{App, health, metrics, runs, workers};
+
+pub(crate) use refusals::{Always, Bodied, Reading, Writing};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "pyoco-server (HTTP gateway)",
+        description = "Submit flows, look at their runs, watch and cancel them."
+    ),
+    paths(
+        health::health,
+        metrics::metrics,
+        runs::submit::submit,
+        runs::submit_yaml::submit_yaml,
+        runs::list::list,
+        runs::get::get,
+        runs::tasks::tasks,
+        runs::watch::watch,
+        runs::cancel::cancel,
+        workers::list,
+        workers::hide,
+    ),
+    components(schemas(ErrorBody))
+)]
+struct Description;
+
+/// The page lives under several paths; its parts under one.
+const PAGES: [&str; 3] = ["/docs", "/docs/", "/redoc"];
+const PARTS: &str = "/docs/";
+/// Where `/` leads.
+const FRONT: &str = "/docs";
+
+pub(crate) fn routes() -> Router<App> {
+    let mut description = Description::openapi();
+    env!("CARGO_PKG_VERSION").clone_into(&mut description.info.version);
+    let config = Arc::new(Config::from("/openapi.json"));
+    let parts = config.clone();
+    let part = move |Path(path): Path<String>| async move { part(&path, parts) };
+    let described = Json(description);
+    let mut routes = Router::new()
+        // Whoever opens the address in a browser wants to see something.
+        .route("/", get(|| async { Redirect::temporary(FRONT) }))
+        .route("/openapi.json", get(|| async move { described }))
+        .route(&format!("{PARTS}{{*path}}"), get(part));
+    for path in PAGES {
+        let config = config.clone();
+        routes = routes.route(path, get(|| async move { page(config) }));
+    }
+    routes
+}
+
+/// The page itself. It names its parts relative to itself, so it is told where they are.
+fn page(config: Arc<Config<'static>>) -> Result<Html<String>, Refusal> {
+    let Ok(Some(file)) = utoipa_swagger_ui::serve("", config) else { return Err(Refusal::path_not_found()) };
+    let text = String::from_utf8_lossy(&file.bytes);
+    Ok(Html(text.replacen("<head>", &format!("<head><base href=\"{PARTS}\">"), 1)))
+}
+
+fn part(path: &str, config: Arc<Config<'static>>) -> Result<Response, Refusal> {
+    match utoipa_swagger_ui::serve(path, config) {
+        Ok(Some(file)) => {
+            Ok(([(header::CONTENT_TYPE, file.content_type)], file.bytes.into_owned()).into_response())
+        }
+        Ok(None) | Err(_) => Err(Refusal::path_not_found()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use pyoco_core::ids::{EventId, ExecutionId};
+    use pyoco_core::time::Timestamp;
+    use pyoco_engine::{Clock, Engine, Ids};
+    use pyoco_store_memory::MemoryStore;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::{Gateway, Settings};
+
+    /// Nothing is run here, so nobody asks for a name.
+    struct World;
+
+    impl Clock for World {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_micros(0)
+        }
+    }
+
+    impl Ids for World {
+        fn event(&self) -> EventId {
+            panic!("an event")
+        }
+
+        fn execution(&self) -> ExecutionId {
+            panic!("an execution")
+        }
+    }
+
+    /// A router says itself which methods a path has: it names them when it is asked for another.
+    async fn methods(router: Router, path: &str) -> Vec<String> {
+        let path = path.replace("{run_id}", "x").replace("{worker_id}", "x");
+        let request = Request::builder().method("TRACE").uri(path).body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        let allowed = response.headers()[header::ALLOW].to_str().unwrap();
+        allowed.split(',').map(str::to_ascii_lowercase).filter(|method| method != "head").collect()
+    }
+
+    #[tokio::test]
+    async fn every_route_is_described_and_nothing_else_is() {
+        let engine =
+            Engine::new(Arc::new(MemoryStore::new()), Arc::new(World), Arc::new(World), Default::default());
+        let router = Gateway::new(engine, Arc::new(World), Settings::default()).router();
+        let mut served = BTreeSet::new();
+        for (path, _) in crate::routes() {
+            let methods = methods(router.clone(), path).await;
+            served.extend(methods.into_iter().map(|method| (path.to_owned(), method)));
+        }
+        // To look there is to look for a run of that name, and that is described.
+        assert!(served.remove(&("/runs/yaml".to_owned(), "get".to_owned())));
+        let description = serde_json::to_value(Description::openapi()).unwrap();
+        let mut described = BTreeSet::new();
+        for (path, operations) in description["paths"].as_object().unwrap() {
+            let methods = operations.as_object().unwrap().keys();
+            described.extend(methods.map(|method| (path.clone(), method.clone())));
+        }
+        assert_eq!(described, served);
+    }
+}
