@@ -272,6 +272,84 @@ fn arguments_that_make_no_sense_are_refused_in_the_contracts_form() {
 }
 
 #[test]
+fn a_misspelt_resolver_or_folder_is_found_at_the_start() {
+    for (arguments, wanted) in [
+        (["--flow-resolver", "nosuch:thing"], "No module named 'nosuch'"),
+        (["--flow-resolver", "garbage"], "neither module:function nor path/file.py:function"),
+        (["--flow-resolver", "json:no_such_function"], "no_such_function"),
+    ] {
+        let output = Site::new().argument(arguments[0]).argument(arguments[1]).command(0).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("ERR-PYOCO-0018") && said.contains(wanted), "{said}");
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pyoco-worker"))
+        .args(["--flows", "/there/is/no/folder", "--run-once", "--data-dir"])
+        .arg(Site::new().path("data"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("ERR-PYOCO-0018: ") && said.contains("there is no such folder"), "{said}");
+}
+
+#[tokio::test]
+async fn a_run_longer_than_its_lease_is_not_delivered_twice() {
+    let site = sleeper()
+        .env("PYOCO_CONSUMER_ACK_WAIT_SEC", "0.4")
+        .env("PYOCO_ACK_PROGRESS_INTERVAL_SEC", "0.1")
+        .argument("--concurrency")
+        .argument("4");
+    let running = site.start();
+    let run = running.submit("sleeper", json!({"path": site.path("pids"), "seconds": 1.5})).await;
+    let ended = running.until_ended(&run).await;
+    assert_eq!(ended.status, RunStatus::Completed);
+    let nap = serde_json::to_value(&ended.task_records.unwrap()["nap"]).unwrap();
+    assert_eq!(nap["attempts"].as_array().unwrap().len(), 1, "{nap}");
+}
+
+#[tokio::test]
+async fn a_failed_run_leaves_a_letter_unless_told_not_to() {
+    let flow = "flow: {graph: 'a'}\ntasks: {a: {callable: 'broken_tasks:a'}}\n";
+    for (setting, letters) in [("true", "1"), ("false", "0")] {
+        let site = Site::new()
+            .flow("broken", flow, "def a(): raise ValueError('no rows')\n")
+            .env("PYOCO_DLQ_PUBLISH_EXECUTION_ERROR", setting);
+        let running = site.start();
+        let run = running.submit("broken", empty()).await;
+        let ended = running.until_ended(&run).await;
+        assert_eq!((ended.status, ended.error.as_deref()), (RunStatus::Failed, Some("no rows")));
+        let metrics = running.client.get_metrics().await.unwrap();
+        assert!(metrics.contains(&format!("pyoco_dlq_messages_total {letters}\n")), "{metrics}");
+        let said = running.log().into_iter().find(|line| line["err_id"] == "ERR-PYOCO-0007").unwrap();
+        assert_eq!((&said["run_id"], &said["reason"]), (&json!(run), &json!("no rows")));
+        assert_eq!((&said["exc_type"], &said["exc_origin"]["func"]), (&json!("ValueError"), &json!("a")));
+    }
+}
+
+#[tokio::test]
+async fn no_command_outlives_a_killed_server() {
+    let site = Site::new().flow(
+        "sleepy",
+        "version: 2\nflow: {graph: 'a'}\ntasks: {a: {command: [sleep, '64.25']}}\n",
+        "",
+    );
+    let running = site.start();
+    let run = running.submit("sleepy", empty()).await;
+    running.until(&run, |snapshot| snapshot.tasks.get("a").is_some_and(|state| state == "RUNNING")).await;
+    let since = Instant::now();
+    let sleeping = loop {
+        let found = processes_with("64.25");
+        if !found.is_empty() {
+            break found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(5));
+    };
+    running.kill();
+    all_gone(&sleeping);
+}
+
+#[test]
 fn help_shows_an_example() {
     for (program, arguments) in [
         (env!("CARGO_BIN_EXE_pyoco-server"), &["--help"][..]),

@@ -90,6 +90,11 @@ impl Backend {
         Gateway::new(self.engine.clone(), self.clock(), settings).router()
     }
 
+    /// Returns when the store can write nothing any more and the process should be started anew.
+    pub async fn store_gave_up(&self) {
+        self.store.gave_up().await;
+    }
+
     /// The store, for parts of this crate.
     pub(crate) fn store(&self) -> Arc<SqliteStore> {
         Arc::new(self.store.clone())

@@ -44,7 +44,7 @@ pub enum StartError {
     Worker(String),
     /// The distributed engine is not part of this version.
     #[error(
-        "this version has no NATS engine yet; unset PYOCO_NATS_URL and leave out --nats-url to use the embedded store"
+        "this version has no NATS engine yet; for the embedded store leave out --nats-url and PYOCO_NATS_URL, and give pyoco-worker a --data-dir"
     )]
     NatsNotBuilt,
     /// API keys are not part of this version; running open instead would be worse than not running.
@@ -52,6 +52,11 @@ pub enum StartError {
         "this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port"
     )]
     AuthNotBuilt,
+    /// The disk failed under the store.
+    #[error(
+        "the disk failed and nothing can be written any more; check the disk, then start again: nothing that was answered is lost"
+    )]
+    StoreGaveUp,
     /// Something else failed.
     #[error("{0}")]
     Other(Box<dyn std::error::Error + Send + Sync>),

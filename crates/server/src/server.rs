@@ -58,6 +58,7 @@ impl Server {
         let worker = match options.worker {
             Some(options) => {
                 let worker = Arc::new(Worker::on(&backend, functions, options)?);
+                worker.check().await?;
                 let running = worker.clone();
                 Some((worker, tokio::spawn(async move { running.run().await })))
             }
@@ -70,6 +71,7 @@ impl Server {
             ServerLimits::default(),
             stopping.clone(),
         ));
+        tracing::info!(%address, data_dir = %backend.config().data_dir.display(), "pyoco-server is up");
         Ok(Self { backend, address, stopping, serving, worker })
     }
 
@@ -90,6 +92,7 @@ impl Server {
 
     /// Stops in good order; once `hurry` is cancelled, running tasks are ended at once.
     pub async fn stop_or_hurry(self, hurry: CancellationToken) -> Result<(), StartError> {
+        tracing::info!(address = %self.address, "pyoco-server stops");
         self.stopping.cancel();
         if let Some((worker, running)) = self.worker {
             let leaving = worker.close();

@@ -11,6 +11,7 @@ use pyoco_worker::python::PythonOptions;
 use pyoco_worker::{Functions, LocalRuntime, Options};
 
 use crate::backend::millis;
+use crate::config::environment;
 use crate::{Backend, Config, RandomIds, StartError};
 
 /// What an operator chooses for a worker.
@@ -28,7 +29,7 @@ pub struct WorkerOptions {
     pub flows: Option<PathBuf>,
     /// A Python function that builds flows, `module:function` or `path/file.py:function`.
     pub flow_resolver: Option<String>,
-    /// The environment that tasks see.
+    /// The environment that tasks see; the process's own by default.
     pub env: HashMap<String, String>,
 }
 
@@ -41,7 +42,7 @@ impl Default for WorkerOptions {
             task_slots: EIGHT,
             flows: None,
             flow_resolver: None,
-            env: HashMap::new(),
+            env: environment(),
         }
     }
 }
@@ -73,12 +74,17 @@ impl Worker {
         let backend = Backend::open(config).await?;
         let mut worker = Self::on(&backend, functions, options)?;
         worker.owns_backend = true;
+        worker.check().await?;
         Ok(worker)
     }
 
     /// A worker on a backend that others share.
     pub fn on(backend: &Backend, functions: Functions, options: WorkerOptions) -> Result<Self, StartError> {
         let config = backend.config();
+        if let Some(flows) = options.flows.as_ref().filter(|flows| !flows.is_dir()) {
+            let text = format!("--flows {}: there is no such folder", flows.display());
+            return Err(StartError::Worker(text));
+        }
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let concurrency = options.concurrency.unwrap_or(cores).get();
         // A place for every task that may run, so that none waits for a process.
@@ -113,6 +119,12 @@ impl Worker {
         let worker =
             pyoco_worker::Worker::new(engine, backend.clock(), settings, tasks.clone(), tasks, options.env);
         Ok(Self { backend: backend.clone(), worker, runtime, owns_backend: false })
+    }
+
+    /// Makes sure that the flow resolver can be imported, so that a misspelt one is found at the start.
+    pub async fn check(&self) -> Result<(), StartError> {
+        let checked = self.runtime.check_resolver().await;
+        checked.map_err(|reason| StartError::Worker(format!("--flow-resolver cannot be used: {reason}")))
     }
 
     /// What it calls itself.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyoco_ports::{ErrorKind, StoreError};
 use rusqlite::Connection;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
 
 use crate::command::{Command, Task, Terms};
 use crate::readers::Readers;
@@ -39,6 +39,8 @@ pub(crate) struct Database {
     thread: Mutex<Option<Thread>>,
     readers: Arc<Readers>,
     wake: broadcast::Sender<Wake>,
+    /// Whether the writer had to give up.
+    gave_up: watch::Receiver<bool>,
 }
 
 /// The writer, until it has ended.
@@ -54,7 +56,9 @@ impl Database {
     ) -> std::io::Result<Self> {
         let (outbox, inbox) = std::sync::mpsc::channel();
         let (wake, _) = broadcast::channel(WAKES);
-        let writer = Writer::new(connection, inbox, wake.clone(), settings.checkpoint_pages, mark.clone());
+        let (giving_up, gave_up) = watch::channel(false);
+        let pages = settings.checkpoint_pages;
+        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, pages, mark.clone());
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {
@@ -64,7 +68,16 @@ impl Database {
             thread: Mutex::new(Some(thread)),
             readers: Arc::new(Readers::new(path, mark)),
             wake,
+            gave_up,
         })
+    }
+
+    /// Returns when the writer has given up; not at all if it never does.
+    pub(crate) async fn gave_up(&self) {
+        let mut gave_up = self.gave_up.clone();
+        if gave_up.wait_for(|gave_up| *gave_up).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Hands work to the writer and waits until it is committed. A heavy command takes several places of the inbox.

@@ -61,6 +61,12 @@ impl SqliteStore {
         Self { inner: Arc::new(inner) }
     }
 
+    /// Returns when nothing can be written any more because the disk failed: only opening the file again helps, so the
+    /// process should end and be started anew. Not at all if that never happens.
+    pub async fn gave_up(&self) {
+        self.inner.main.gave_up().await;
+    }
+
     /// Closes the store: what was sent before is written and answered, the write-ahead logs are emptied, the folder is
     /// free. Whoever uses the store afterwards gets `Closed`. Closing again does nothing.
     pub async fn close(&self) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyoco_core::ids::Tag;
 use pyoco_ports::{Durability, ErrorKind, StoreError};
 use rusqlite::Connection;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::command::{Command, Lost, Ran};
 use crate::{aside, connection, error};
@@ -32,6 +32,7 @@ pub(crate) struct Writer {
     connection: Connection,
     inbox: Receiver<Box<dyn Command>>,
     wake: broadcast::Sender<Wake>,
+    giving_up: watch::Sender<bool>,
     /// Pages in the write-ahead log that are not yet in the file, before they are moved.
     checkpoint_pages: i64,
     /// Where damage of the file is marked, if anywhere.
@@ -49,12 +50,23 @@ impl Writer {
         connection: Connection,
         inbox: Receiver<Box<dyn Command>>,
         wake: broadcast::Sender<Wake>,
+        giving_up: watch::Sender<bool>,
         checkpoint_pages: i64,
         mark: Option<PathBuf>,
     ) -> Self {
         let synchronous = Durability::Full;
         // The file may have been left with a write-ahead log, so the first pause looks after it.
-        Self { connection, inbox, wake, checkpoint_pages, mark, synchronous, dirty: true, stopped: None }
+        Self {
+            connection,
+            inbox,
+            wake,
+            giving_up,
+            checkpoint_pages,
+            mark,
+            synchronous,
+            dirty: true,
+            stopped: None,
+        }
     }
 
     /// Works until every sender is gone and the inbox is empty, then leaves the file without a write-ahead log.
@@ -156,6 +168,7 @@ impl Writer {
             aside::mark(mark, error);
         }
         self.stopped = Some(Lost::stopped(error));
+        self.giving_up.send_replace(true);
         Lost::new(kind, error)
     }
 

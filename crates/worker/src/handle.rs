@@ -172,6 +172,8 @@ impl Shared {
                     let traceback = failure.as_ref().and_then(ErrorInfo::traceback);
                     notice!(error, Notice::ExecutionFailed, %run_id, flow_name, %tag, %worker_id, reason, traceback);
                 }
+                let (flow_name, tag) = (&message.flow_name, &delivery.tag);
+                tracing::info!(%run_id, flow_name, %tag, %worker_id, %status, "the run has ended");
                 (Answer::Ack, Some(status))
             }
             // A drained execution has a job of its own in the queue again.

@@ -42,6 +42,11 @@ impl LocalRuntime {
         self.python.warm_up().await
     }
 
+    /// Imports the flow resolver, if there is one. An error says why there is none.
+    pub async fn check_resolver(&self) -> Result<(), String> {
+        self.python.check_resolver().await
+    }
+
     /// Ends the processes of Python tasks. Attempts that still run end with their futures.
     pub async fn close(&self) {
         self.python.close().await;

@@ -81,7 +81,10 @@ async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
     say(&format!("  data      {}", data_dir.display()));
     say(&format!("  worker    {}", if has_worker { "in this process" } else { "none here" }));
     say("  stop with Ctrl-C; running tasks may finish, a second Ctrl-C ends them");
-    let signal = signals.next().await;
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        () = server.backend().store_gave_up() => return Err(StartError::StoreGaveUp),
+    };
     say("stopping; press Ctrl-C again to end running tasks at once");
     let hurry = CancellationToken::new();
     let _second = signals.cancel_on_next(hurry.clone());
@@ -96,6 +99,7 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     let mut signals = Signals::listen()?;
     let backend = Backend::open(config).await?;
     let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(environment()))?;
+    worker.check().await?;
     let working = async {
         if arguments.run_once {
             worker.run_once(Duration::from_secs_f64(arguments.poll_timeout)).await?;

@@ -19,12 +19,22 @@ pub(super) struct LogEvent {
     pub(super) cause: Option<Cause>,
 }
 
+/// The place that the last line of a Python traceback names.
+fn origin(traceback: &str) -> Option<Value> {
+    let line = traceback.lines().rev().find(|line| line.trim_start().starts_with("File \""))?;
+    let (file, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
+    let (number, function) = rest.split_once(", in ").unwrap_or((rest, ""));
+    Some(json!({"file": file, "line": number.trim().parse::<u64>().ok()?, "func": function.trim()}))
+}
+
 /// An error that came with an event.
 pub(super) struct Cause {
     pub(super) kind: String,
     pub(super) message: String,
     /// What it came from, outermost first.
     pub(super) chain: Vec<String>,
+    /// Where it was raised, if it was elsewhere than where it is told.
+    pub(super) origin: Option<Value>,
 }
 
 impl LogEvent {
@@ -58,7 +68,8 @@ fn traceback_cause(traceback: Option<String>, fields: &Map<String, Value>) -> Op
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let kind = last.split(':').next().unwrap_or_default().to_owned();
     let message = fields.get("reason").and_then(Value::as_str).unwrap_or(last).to_owned();
-    Some(Cause { kind, message, chain: vec![text] })
+    let origin = origin(&text);
+    Some(Cause { kind, message, chain: vec![text], origin })
 }
 
 /// Python's names, because operators' filters know them.
@@ -144,6 +155,6 @@ impl Visit for Fields {
             chain.push(inner.to_string());
             cause = inner.source();
         }
-        self.cause = Some(Cause { kind, message: error.to_string(), chain });
+        self.cause = Some(Cause { kind, message: error.to_string(), chain, origin: None });
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn json(event: &LogEvent, config: &LogConfig) -> String {
         members.insert("exc_message".to_owned(), json!(cause.message));
         if config.traceback {
             members.insert("exc_traceback".to_owned(), json!(traceback(cause)));
-            let origin = json!({"file": event.file, "line": event.line, "func": event.function});
-            members.insert("exc_origin".to_owned(), origin);
+            let here = || json!({"file": event.file, "line": event.line, "func": event.function});
+            members.insert("exc_origin".to_owned(), cause.origin.clone().unwrap_or_else(here));
         }
     }
     Value::Object(members).to_string()

@@ -122,6 +122,21 @@ mod tests {
     }
 
     #[test]
+    fn the_error_of_a_task_is_told_with_its_own_place() {
+        let text = said(config(LogFormat::Json), || {
+            let traceback = "Traceback (most recent call last):\n  File \"jobs.py\", line 7, in fetch\n    boom()\nValueError: no rows\n";
+            tracing::error!(target: "pyoco_worker", reason = "no rows", traceback, "failed");
+        });
+        let line: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (&line["exc_type"], &line["exc_message"]),
+            (&Value::from("ValueError"), &Value::from("no rows"))
+        );
+        assert_eq!(line["exc_origin"], serde_json::json!({"file": "jobs.py", "line": 7, "func": "fetch"}));
+        assert!(line["exc_traceback"].as_str().unwrap().starts_with("Traceback"));
+    }
+
+    #[test]
     fn the_gateway_is_another_service() {
         let text = said(config(LogFormat::Json), || tracing::info!(target: "pyoco_gateway::runs", "hello"));
         let line: Value = serde_json::from_str(&text).unwrap();

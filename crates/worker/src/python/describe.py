@@ -3,6 +3,7 @@
 The data is the IR of a flow, version 1. Nothing here runs a task.
 """
 
+import functools
 import importlib.util
 import os
 import sys
@@ -25,7 +26,7 @@ def resolver(address, import_module):
     if not place or not name:
         raise ValueError(f"--flow-resolver '{address}' is neither module:function nor path/file.py:function")
     if not place.endswith(".py"):
-        return getattr(import_module(place), name)
+        return attribute(import_module(place), name)
     path = os.path.abspath(place)
     folder = os.path.dirname(path)
     if folder not in sys.path:
@@ -43,7 +44,12 @@ def resolver(address, import_module):
         except BaseException:
             del sys.modules[module_name]
             raise
-    return getattr(module, name)
+    return attribute(module, name)
+
+
+def attribute(module, name):
+    """`Class.method` and longer ways are allowed."""
+    return functools.reduce(getattr, name.split("."), module)
 
 
 def discover(modules, import_module):

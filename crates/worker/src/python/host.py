@@ -278,6 +278,14 @@ class Host:
             self.plugin_folders, self.has_plugins = folders, bool(found)
         return self.has_plugins
 
+    def resolver(self, _message, _blobs):
+        """Whether there is a resolver at all; it is not asked for anything."""
+        try:
+            self.described().resolver(self.resolver_address, import_module)
+            return {"op": "flow", "unknown": ""}
+        except BaseException as error:
+            return {"op": "flow", "error": error_text(error), "traceback": user_traceback(error)}
+
     def flow(self, message, _blobs):
         """Describes a flow of the resolver as data."""
         self.sources.check(None)

@@ -110,6 +110,19 @@ impl PythonRuntime {
         }
     }
 
+    /// Imports the resolver, if there is one. An error says why there is none.
+    pub(crate) async fn check_resolver(&self) -> Result<(), String> {
+        if !self.has_resolver() {
+            return Ok(());
+        }
+        match self.ask("the flow resolver", None, &json!({"op": "resolver"})).await? {
+            Said::Flow(answer) => answer.error.map_or(Ok(()), Err),
+            Said::Need(_) | Said::Stale { .. } | Said::Done(_) | Said::Loaded(_) => {
+                Err("the task process answered another question".to_owned())
+            }
+        }
+    }
+
     /// Asks the resolver for a flow.
     pub(crate) async fn describe(&self, execution: &ExecutionId, flow: &str) -> Result<Described, String> {
         match self.ask(flow, None, &json!({"op": "flow", "name": flow})).await? {

@@ -264,5 +264,7 @@ pub fn job(flow: &str, yaml: Option<&str>) -> JobMessage {
         flow_name: flow.to_owned(),
         params: None,
         workflow_yaml: yaml.map(str::to_owned),
+        tags: None,
+        submitted_at: None,
     }
 }
