@@ -1,5 +1,5 @@
 # The two commands a newcomer needs are `make up` and `make test`.
-# Everything a target needs beyond Rust, Python 3 and Node is installed by it, pinned, into this folder.
+# Everything a target needs beyond Rust and Python 3 is installed by it, pinned, into this folder.
 
 PYTHON ?= python3
 VENV := .venv

@@ -23,7 +23,8 @@ trap finish EXIT
 trap 'pass INT 130' INT
 trap 'pass TERM 143' TERM HUP
 
-cd "$(dirname "$0")/.."
+root=$(dirname "$0")/..
+cd "$root"
 
 HOST=${HOST:-127.0.0.1}
 PORT=${PORT:-8000}
@@ -50,7 +51,6 @@ set -m
 server=$!
 set +m
 exec 4>&-
-[ -z "$code" ] || pass TERM "$code" # told before there was anybody to tell
 
 url=
 until [ -n "$url" ]; do
@@ -59,11 +59,16 @@ until [ -n "$url" ]; do
     case $line in *" is up: "*) url=${line##* is up: } ;; esac
   elif [ $? -gt 128 ]; then
     echo "the server has not come up within $PATIENCE seconds; its log is $LOG" >&2
+    pass KILL 1
     exit 1
   else
     ended && exit 1 || exit $? # it has said why
   fi
 done
+if [ -n "$code" ]; then # told to stop while the server could not hear it yet
+  pass TERM "$code"
+  exit "$code"
+fi
 # The rest of its greeting first, then whatever it says later.
 while [[ $line != *Ctrl-C* ]] && IFS= read -r -t 1 line <&3; do printf '%s\n' "$line" >&2; done
 (trap '' INT TERM HUP && exec cat <&3 >&2) &

@@ -110,7 +110,10 @@ fn make_up_shows_a_run_stays_up_and_leaves_nobody_behind() {
     let said = script.until_ready();
     let result = said.lines().find(|line| line.contains("Hello, you! 4 words: ")).expect(&said);
     assert!(result.contains("WORKFLOWS WITHOUT A PLATFORM"), "{said}");
-    assert!(said.contains("translate  asking a flaky service (attempt 2)"), "what tasks print is shown: {said}");
+    assert!(
+        said.contains("translate  asking a flaky service (attempt 2)"),
+        "what tasks print is shown: {said}"
+    );
     assert_eq!(script.servers().len(), 1);
     script.signal(Signal::SIGINT);
     assert_eq!(script.wait().code(), Some(130), "{}", script.said());

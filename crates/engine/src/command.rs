@@ -223,15 +223,7 @@ impl Engine {
     pub async fn state(&self, execution: &ExecutionId) -> Result<State, EngineError> {
         let entry = self.cache.entry(execution);
         let mut slot = entry.lock().await;
-        let mut state = match slot.take() {
-            Some(state) => state,
-            None => State::absent(execution.clone()),
-        };
-        // Another process may have written: bring it up to the log's head.
-        for record in self.store.read(execution, state.version).await? {
-            let folded = state.fold(&record.bytes);
-            folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })?;
-        }
+        let state = self.bring_up(execution, slot.take()).await?;
         *slot = Some(state.clone());
         Ok(state)
     }

@@ -15,17 +15,28 @@ impl Engine {
     ) -> Result<Option<T>, EngineError> {
         let entry = self.cache.entry(execution);
         let mut slot = entry.lock().await;
-        let mut state = match slot.take() {
+        let state = self.bring_up(execution, slot.take()).await?;
+        let seen = state.origin.is_some().then(|| view(&state));
+        *slot = Some(state);
+        Ok(seen)
+    }
+
+    /// The state at the head of the log, from what is known of it.
+    pub(crate) async fn bring_up(
+        &self,
+        execution: &ExecutionId,
+        known: Option<State>,
+    ) -> Result<State, EngineError> {
+        let mut state = match known {
+            // Nobody else has written since.
+            Some(state) if self.store.is_exclusive() => return Ok(state),
             Some(state) => state,
             None => State::absent(execution.clone()),
         };
-        // Another process may have written: bring it up to the log's head.
         for record in self.store.read(execution, state.version).await? {
             let folded = state.fold(&record.bytes);
             folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })?;
         }
-        let seen = state.origin.is_some().then(|| view(&state));
-        *slot = Some(state);
-        Ok(seen)
+        Ok(state)
     }
 }

@@ -25,6 +25,12 @@ pub trait EventLog: Send + Sync {
     /// - MUST give the bytes exactly as they were appended. `[log/read]`
     /// - MUST give nothing for an execution without a log. `[log/read-unknown]`
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError>;
+
+    /// Whether nobody else can append while this store is open. MAY be true only then: whoever has folded a log to the end
+    /// of its own appends need not look for others'.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
 }
 
 /// A record to append, and what follows from it.

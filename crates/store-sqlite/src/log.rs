@@ -28,6 +28,11 @@ impl EventLog for SqliteStore {
         let execution = execution.clone();
         self.read("read", move |connection| records(connection, &execution, after)).await
     }
+
+    /// The folder is locked: a second process is refused.
+    fn is_exclusive(&self) -> bool {
+        true
+    }
 }
 
 /// Appends and carries out the consequences, or gives the version that the log has instead and writes nothing.
