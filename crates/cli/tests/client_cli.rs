@@ -218,6 +218,25 @@ fn submit_sends_no_more_than_was_given() {
 }
 
 #[test]
+fn a_submission_is_sent_under_its_key() {
+    let gateway = submitted();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let yaml = ["submit-yaml", "--workflow-file", path, "--flow-name", "m", "--tag", "t"];
+    for arguments in [&["submit"][..], &yaml] {
+        let done = "{\"run_id\": \"r-1\", \"status\": \"PENDING\"}\n";
+        assert_done(&ask(&gateway, &[arguments, &["--idempotency-key", "k 1"]].concat()), done);
+        assert_done(&ask(&gateway, arguments), done);
+        let refused = ask(&gateway, &[arguments, &["--idempotency-key", "a\nb"]].concat());
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(err(&refused).contains("the idempotency key"), "{}", err(&refused));
+    }
+    let asked = gateway.asked();
+    let keys: Vec<Option<&str>> = asked.iter().map(|asked| asked.header("x-idempotency-key")).collect();
+    assert_eq!(keys, [Some("k 1"), None, Some("k 1"), None]);
+}
+
+#[test]
 fn parameters_that_cannot_be_read_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &[u8]| {

@@ -98,6 +98,27 @@ fn a_run_is_submitted_listed_read_and_cancelled() {
 }
 
 #[test]
+fn a_submission_repeated_under_its_key_makes_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), "0");
+    let url = server.url.as_str();
+    let arguments = ["submit", "--tag", "nobody", "--idempotency-key", "nightly"];
+    let (first, again) = (ask(url, &arguments), ask(url, &arguments));
+    assert_eq!(first["run_id"], again["run_id"]);
+    assert_eq!(ask(url, &["list"]).as_array().unwrap().len(), 1);
+    let other = program(url, &[&arguments[..], &["--param", "x=1"]].concat()).output().unwrap();
+    assert_eq!(other.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("HTTP 409"));
+    // A worker is there, but none for this tag.
+    let run = ask(url, &["get", first["run_id"].as_str().unwrap()]);
+    assert_eq!(
+        (&run["waiting"][0]["reason"], &run["waiting"][0]["tag"]),
+        (&"no_worker".into(), &"nobody".into())
+    );
+    server.stop();
+}
+
+#[test]
 fn a_watch_lives_through_a_restart_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), "0");

@@ -51,14 +51,15 @@ fn shown(mut terminal: File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads until the terminal has shown `text`.
-fn wait_for(terminal: &mut File, text: &str) {
+/// Reads until the terminal has shown `text`, and gives all that it has shown meanwhile.
+fn wait_for(terminal: &mut File, text: &str) -> String {
     let mut seen = String::new();
     let mut part = [0; 4_096];
     while !seen.contains(text) {
         let count = terminal.read(&mut part).unwrap();
         seen.push_str(&String::from_utf8_lossy(&part[..count]));
     }
+    seen
 }
 
 fn going_on() -> Gateway {
@@ -109,6 +110,34 @@ fn without_colours_nothing_is_coloured() {
         })
     });
     assert_eq!(colours.count(), 0, "{text:?}");
+}
+
+#[test]
+fn a_run_whose_tasks_are_not_known_yet_has_a_spinner_and_no_bar() {
+    let (open, gate) = std::sync::mpsc::channel();
+    let gate = std::sync::Mutex::new(Some(gate));
+    let gateway = Gateway::start(move |_, _| {
+        let run = serde_json::json!({
+            "run_id": "r-1", "flow_name": "main", "status": "PENDING", "tasks": {},
+            "waiting": [{"reason": "no_worker", "tag": "gpu", "message": "no worker\nfor gpu"}],
+        });
+        let data = serde_json::json!({"run_id": "r-1", "snapshot": run, "ts": 1.0});
+        Reply::Events(vec![
+            Piece::Bytes(format!("id: 1\nevent: snapshot\ndata: {data}\n\n").into_bytes()),
+            Piece::Gate(gate.lock().unwrap().take().unwrap()),
+            Piece::Bytes(snapshot(Some(2), "RUNNING").into_bytes()),
+            Piece::Hang,
+        ])
+    });
+    let (mut child, mut terminal) = on_terminal(&gateway, &["watch", "r-1", "--output", "status"], true);
+    let before = wait_for(&mut terminal, "PENDING no worker\\nfor gpu");
+    open.send(()).unwrap();
+    let after = wait_for(&mut terminal, "1/2 tasks  b");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!before.contains(" [") && !before.contains("tasks"), "{before:?}");
+    assert!(!after.contains("0/0"), "{after:?}");
+    assert!(after.contains("RUNNING [============>"), "{after:?}");
 }
 
 #[test]

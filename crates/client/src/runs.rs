@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use pyoco_api::{RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted};
 use reqwest::Method;
+use reqwest::header::HeaderValue;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
 
 use crate::answer::Answer;
 use crate::error::Error;
-use crate::transport::{Client, bad_answer};
+use crate::transport::{Client, Outgoing, bad_answer, refuse};
 use crate::wait::is_terminal;
 
 /// Which runs a list shows. Empty texts count as not given.
@@ -58,7 +59,20 @@ impl RunFilter {
 impl Client {
     /// Submits a run of a flow that the workers know.
     pub async fn submit_run(&self, request: &SubmitRequest) -> Result<Answer<Submitted>, Error> {
-        let outgoing = self.request(&Method::POST, &["runs"])?;
+        self.submit(request, None).await
+    }
+
+    /// The same under a key: however often it is sent, there is one run. Under a key of another request it is refused.
+    pub async fn submit_run_with_key(
+        &self,
+        request: &SubmitRequest,
+        key: &str,
+    ) -> Result<Answer<Submitted>, Error> {
+        self.submit(request, Some(key)).await
+    }
+
+    async fn submit(&self, request: &SubmitRequest, key: Option<&str>) -> Result<Answer<Submitted>, Error> {
+        let outgoing = under_key(self.request(&Method::POST, &["runs"])?, key)?;
         self.json(outgoing.with(|call| call.json(request))).await
     }
 
@@ -69,8 +83,29 @@ impl Client {
         flow_name: &str,
         tag: &str,
     ) -> Result<Answer<Submitted>, Error> {
-        let outgoing = self.request(&Method::POST, &["runs", "yaml"])?;
-        let part = Part::bytes(workflow_yaml.into()).file_name("flow.yaml");
+        self.submit_yaml(workflow_yaml.into(), flow_name, tag, None).await
+    }
+
+    /// The same under a key: however often it is sent, there is one run. Under a key of another request it is refused.
+    pub async fn submit_run_yaml_with_key(
+        &self,
+        workflow_yaml: impl Into<Vec<u8>>,
+        flow_name: &str,
+        tag: &str,
+        key: &str,
+    ) -> Result<Answer<Submitted>, Error> {
+        self.submit_yaml(workflow_yaml.into(), flow_name, tag, Some(key)).await
+    }
+
+    async fn submit_yaml(
+        &self,
+        workflow_yaml: Vec<u8>,
+        flow_name: &str,
+        tag: &str,
+        key: Option<&str>,
+    ) -> Result<Answer<Submitted>, Error> {
+        let outgoing = under_key(self.request(&Method::POST, &["runs", "yaml"])?, key)?;
+        let part = Part::bytes(workflow_yaml).file_name("flow.yaml");
         let part = part
             .mime_str("application/x-yaml")
             .map_err(|error| bad_answer(&outgoing.call, error.to_string()))?;
@@ -142,4 +177,12 @@ impl Client {
             Some(_) | None => Ok(run),
         }
     }
+}
+
+/// A submission that may be repeated.
+fn under_key(outgoing: Outgoing, key: Option<&str>) -> Result<Outgoing, Error> {
+    let Some(key) = key else { return Ok(outgoing) };
+    let value = HeaderValue::from_str(key)
+        .map_err(|_| refuse("the idempotency key", "has characters that a header cannot carry"))?;
+    Ok(outgoing.with(|call| call.header("X-Idempotency-Key", value)))
 }

@@ -10,7 +10,7 @@
 mod support;
 
 use pyoco_client::api::{RunStatus, SubmitRequest};
-use pyoco_client::{Client, RunDelta, RunFilter, WorkerFilter};
+use pyoco_client::{Client, Error, RunDelta, RunFilter, WorkerFilter};
 use serde_json::json;
 use support::{Gateway, Reply, json, run};
 
@@ -60,6 +60,26 @@ async fn submit_run_yaml_sends_a_file_and_two_fields() {
     assert!(parts[1].ends_with("\r\n\r\nflow: {graph: é}\n\r\n"), "{body}");
     assert!(parts[2].contains("name=\"flow_name\"") && parts[2].ends_with("\r\n\r\nmain\r\n"), "{body}");
     assert!(parts[3].contains("name=\"tag\"") && parts[3].ends_with("\r\n\r\ndefault\r\n"), "{body}");
+}
+
+#[tokio::test]
+async fn a_submission_under_a_key_carries_it_and_another_carries_none() {
+    let gateway = Gateway::start(|_, _| json(200, r#"{"run_id":"r-1","status":"PENDING"}"#));
+    let client = client(&gateway);
+    let request = SubmitRequest { flow_name: "main".into(), ..SubmitRequest::default() };
+    client.submit_run_with_key(&request, "k-1").await.unwrap();
+    client.submit_run_yaml_with_key("flow: {graph: a}\n", "main", "default", "k-2").await.unwrap();
+    client.submit_run(&request).await.unwrap();
+    client.submit_run_yaml("flow: {graph: a}\n", "main", "default").await.unwrap();
+    let asked = gateway.asked();
+    let keys: Vec<Option<&str>> = asked.iter().map(|asked| asked.header("x-idempotency-key")).collect();
+    assert_eq!(keys, [Some("k-1"), Some("k-2"), None, None]);
+    assert_eq!(asked[0].json(), asked[2].json());
+    for odd in ["a\nb: c", "a\0b"] {
+        let error = client.submit_run_with_key(&request, odd).await.unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error:?}");
+    }
+    assert_eq!(gateway.asked().len(), 4);
 }
 
 #[tokio::test]

@@ -72,6 +72,11 @@ impl Database {
         })
     }
 
+    /// Whether it was neither closed nor given up.
+    pub(crate) fn is_open(&self) -> bool {
+        guard(&self.outbox).is_some() && !*self.gave_up.borrow()
+    }
+
     /// Returns when the writer has given up; not at all if it never does.
     pub(crate) async fn gave_up(&self) {
         let mut gave_up = self.gave_up.clone();

@@ -29,9 +29,9 @@ impl EventLog for SqliteStore {
         self.read("read", move |connection| records(connection, &execution, after)).await
     }
 
-    /// The folder is locked: a second process is refused.
+    /// The folder is locked: a second process is refused. A store that can write no more is to be asked, and says so.
     fn is_exclusive(&self) -> bool {
-        true
+        self.is_open()
     }
 }
 

@@ -61,6 +61,10 @@ impl SqliteStore {
         Self { inner: Arc::new(inner) }
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.inner.main.is_open()
+    }
+
     /// Returns when nothing can be written any more because the disk failed: only opening the file again helps, so the
     /// process should end and be started anew. Not at all if that never happens.
     pub async fn gave_up(&self) {

@@ -57,7 +57,11 @@ async fn submit(client: &Client, options: Submit) -> Result<(), Failure> {
     let tags = options.tags.unwrap_or_default();
     let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
     let request = SubmitRequest { flow_name: options.flow_name, params, tag: options.tag, tags };
-    output::json(client.submit_run(&request).await?.json())
+    let submitted = match options.repeat.idempotency_key {
+        Some(key) => client.submit_run_with_key(&request, &key).await?,
+        None => client.submit_run(&request).await?,
+    };
+    output::json(submitted.json())
 }
 
 async fn submit_yaml(client: &Client, options: &SubmitYaml) -> Result<(), Failure> {
@@ -68,5 +72,10 @@ async fn submit_yaml(client: &Client, options: &SubmitYaml) -> Result<(), Failur
         let reason = format!("{path}: byte {} is not UTF-8", error.valid_up_to());
         return Err(Failure::arguments(reason).hint("save the file as UTF-8"));
     }
-    output::json(client.submit_run_yaml(workflow, &options.flow_name, &options.tag).await?.json())
+    let (flow_name, tag) = (&options.flow_name, &options.tag);
+    let submitted = match &options.repeat.idempotency_key {
+        Some(key) => client.submit_run_yaml_with_key(workflow, flow_name, tag, key).await?,
+        None => client.submit_run_yaml(workflow, flow_name, tag).await?,
+    };
+    output::json(submitted.json())
 }

@@ -63,6 +63,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   pyoco-client submit --flow-name main --param x=1 --param name=alice --tag default
   pyoco-client submit --params-file params.yaml --params '{\"x\": 2}'
+  pyoco-client submit --flow-name main --idempotency-key nightly-2026-01-31
 
 A value of --param is JSON when it can be read as JSON, otherwise text.
 Later sources win: --params-file, then --params, then --param.")]
@@ -131,6 +132,8 @@ pub(super) struct Submit {
     /// Labels, separated by commas
     #[arg(long)]
     pub(super) tags: Option<String>,
+    #[command(flatten)]
+    pub(super) repeat: Repeat,
 }
 
 #[derive(Debug, Args)]
@@ -144,6 +147,16 @@ pub(super) struct SubmitYaml {
     /// Which workers may run it
     #[arg(long)]
     pub(super) tag: String,
+    #[command(flatten)]
+    pub(super) repeat: Repeat,
+}
+
+/// How a submission may be repeated.
+#[derive(Debug, Args)]
+pub(super) struct Repeat {
+    /// Sent as X-Idempotency-Key: a repeat under the same key makes no second run
+    #[arg(long, value_name = "KEY")]
+    pub(super) idempotency_key: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -13,22 +13,26 @@ const NAMED: usize = 4;
 /// A line that moves while a run goes on. It vanishes when it is dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
+    has_colours: bool,
 }
 
 impl Progress {
     pub(super) fn start() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        bar.set_style(style(may_colour()));
+        let has_colours = may_colour();
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style(has_colours, 0));
         bar.set_message("…");
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar }
+        Self { bar, has_colours }
     }
 
     pub(super) fn show(&self, run: &RunSnapshot) {
         self.bar.set_length(run.tasks.len() as u64);
         self.bar.set_position(ended(run) as u64);
+        // After its figures: the line may be drawn at any moment.
+        self.bar.set_style(style(self.has_colours, run.tasks.len()));
         self.bar.set_prefix(run.status.to_string());
-        self.bar.set_message(running(run));
+        self.bar.set_message(lack(run).unwrap_or_else(|| running(run)));
     }
 }
 
@@ -38,11 +42,16 @@ impl Drop for Progress {
     }
 }
 
-fn style(has_colours: bool) -> ProgressStyle {
-    let template = if has_colours {
-        "{spinner:.cyan} {prefix:.bold} [{bar:24.cyan}] {pos}/{len} tasks  {wide_msg} {elapsed:.dim}"
-    } else {
-        "{spinner} {prefix} [{bar:24}] {pos}/{len} tasks  {wide_msg} {elapsed}"
+/// How far it is can be shown when its tasks are known. Until a worker has read the flow they are not, and nothing of nothing
+/// would look like all of it.
+fn style(has_colours: bool, tasks: usize) -> ProgressStyle {
+    let template = match (tasks, has_colours) {
+        (0, true) => "{spinner:.cyan} {prefix:.bold} {wide_msg} {elapsed:.dim}",
+        (0, false) => "{spinner} {prefix} {wide_msg} {elapsed}",
+        (1.., true) => {
+            "{spinner:.cyan} {prefix:.bold} [{bar:24.cyan}] {pos}/{len} tasks  {wide_msg} {elapsed:.dim}"
+        }
+        (1.., false) => "{spinner} {prefix} [{bar:24}] {pos}/{len} tasks  {wide_msg} {elapsed}",
     };
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -51,6 +60,12 @@ fn style(has_colours: bool) -> ProgressStyle {
 
 fn ended(run: &RunSnapshot) -> usize {
     run.tasks.values().filter(|state| !matches!(state.as_str(), "PENDING" | "RUNNING")).count()
+}
+
+/// Why nobody runs it, if the gateway knows.
+fn lack(run: &RunSnapshot) -> Option<String> {
+    let messages = run.waiting.iter().filter(|waiting| waiting["reason"] == "no_worker");
+    messages.filter_map(|waiting| waiting["message"].as_str()).map(one_line).next()
 }
 
 fn running(run: &RunSnapshot) -> String {
@@ -99,6 +114,16 @@ mod tests {
         }));
         assert_eq!(summary(&failed, false), "✘ FAILED  main  2/3 tasks  1.50 s  r-1\n  no\\nluck");
         assert!(summary(&failed, true).starts_with("\u{1b}[31m✘ FAILED\u{1b}[0m  main"));
+    }
+
+    #[test]
+    fn a_run_that_no_worker_takes_says_why_it_waits() {
+        let waiting =
+            json!([{"node_id": "n", "message": "?"}, {"reason": "no_worker", "message": "no\tworker"}]);
+        let waits = run(json!({"run_id": "r", "status": "PENDING", "waiting": waiting}));
+        assert_eq!(lack(&waits).as_deref(), Some("no\\tworker"));
+        let odd = json!([1, null, {"reason": "no_worker", "message": 1}]);
+        assert_eq!(lack(&run(json!({"run_id": "r", "status": "PENDING", "waiting": odd}))), None);
     }
 
     #[test]
