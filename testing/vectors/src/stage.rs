@@ -81,8 +81,10 @@ impl Stage {
     pub async fn start_for(vector: &Vector, source: Source) -> Result<Self, Broken> {
         let (kept, folder) = new_folder()?;
         let resolver = if has_own_resolver(vector, source) {
-            let module = flow_folder(&folder, vector, source).join("vflow.py");
-            format!("{}:resolve_flow", module.display())
+            let flow = flow_folder(&folder, vector, source);
+            // The server imports its resolver when it starts.
+            write_flow(&flow, vector, source)?;
+            format!("{}:resolve_flow", flow.join("vflow.py").display())
         } else {
             builder(&folder)?
         };
@@ -98,6 +100,7 @@ impl Stage {
         env: HashMap<String, String>,
     ) -> Result<Self, Broken> {
         let config = Config { data_dir: folder.join("data"), python: python(), ..Config::new() };
+        std::fs::create_dir_all(folder.join("flows")).map_err(|error| error.to_string())?;
         let worker = WorkerOptions {
             concurrency: Some(at_once),
             flows: Some(folder.join("flows")),
