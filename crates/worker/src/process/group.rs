@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 #[derive(Debug)]
 pub(crate) struct Group {
     child: Option<Child>,
+    /// Whose number the group has: the process's own, or its guard's.
     leader: Pid,
     /// Ends the group when this worker is gone without a word.
     guard: Option<Child>,
@@ -29,16 +30,17 @@ impl Group {
         Ok(Self { child: Some(child), leader, guard: None })
     }
 
-    /// Starts a process that knows nothing of this worker. A guard in its group holds on to a pipe: once the other end is
-    /// gone, because the worker was killed, it kills the group and itself.
+    /// Starts a process that knows nothing of this worker, in the group of a guard that holds on to a pipe: once the other
+    /// end is gone, because the worker was killed, it kills the group and itself. The guard comes first, so that there is
+    /// no moment without it.
     pub(crate) fn start_guarded(command: &mut Command) -> io::Result<Self> {
-        let mut group = Self::start(command)?;
         let mut guard = Command::new("/bin/sh");
-        guard.args(["-c", "read _; kill -9 0"]).env_clear().process_group(group.leader.as_raw());
-        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        // A process that has ended already needs none.
-        group.guard = guard.spawn().ok();
-        Ok(group)
+        guard.args(["-c", "trap '' TERM INT HUP; read _; kill -9 0"]).env_clear();
+        guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut guard = Self::start(&mut guard)?;
+        let leader = guard.leader;
+        let child = command.process_group(leader.as_raw()).kill_on_drop(true).spawn()?;
+        Ok(Self { child: Some(child), leader, guard: guard.child.take() })
     }
 
     /// Sends a signal to everybody in the group.
