@@ -78,13 +78,9 @@ async fn the_example_runs_from_its_name_to_its_result() {
     let records = ended.task_records.unwrap();
     assert!(records["report"].output.as_str().unwrap().starts_with("Hello, Ada! 4 words"));
     assert_eq!(serde_json::to_value(&records["translate"]).unwrap()["attempts"].as_array().unwrap().len(), 2);
-    let lines: Vec<Value> =
-        running.log().into_iter().filter(|line| line["logger"] == "pyoco_server.task").collect();
     for task in ["fetch", "count", "shout", "translate", "report"] {
-        assert!(
-            lines.iter().any(|line| line["task"] == task && line["run_id"] == json!(run)),
-            "{task} wrote a line"
-        );
+        let is_line = |line: &Value| line["logger"] == "pyoco_server.task" && line["task"] == task;
+        assert_eq!(running.logged(is_line).await["run_id"], json!(run));
     }
     // What is left out comes from the flow's own defaults.
     let run = running.submit("hello", empty()).await;
@@ -121,7 +117,7 @@ async fn a_task_that_does_not_listen_is_ended_within_two_seconds_and_leaves_nobo
     assert_eq!(ended.status, RunStatus::Cancelled);
     assert_eq!(ended.tasks["after"], "CANCELLED");
     all_gone(&pids);
-    assert!(running.log().iter().any(|line| line["err_id"] == "ERR-PYOCO-0021"), "the timeout is said");
+    running.logged(|line| line["err_id"] == "ERR-PYOCO-0021").await;
 }
 
 #[tokio::test]
@@ -321,7 +317,7 @@ async fn a_failed_run_leaves_a_letter_unless_told_not_to() {
         assert_eq!((ended.status, ended.error.as_deref()), (RunStatus::Failed, Some("no rows")));
         let metrics = running.client.get_metrics().await.unwrap();
         assert!(metrics.contains(&format!("pyoco_dlq_messages_total {letters}\n")), "{metrics}");
-        let said = running.log().into_iter().find(|line| line["err_id"] == "ERR-PYOCO-0007").unwrap();
+        let said = running.logged(|line| line["err_id"] == "ERR-PYOCO-0007").await;
         assert_eq!((&said["run_id"], &said["reason"]), (&json!(run), &json!("no rows")));
         assert_eq!((&said["exc_type"], &said["exc_origin"]["func"]), (&json!("ValueError"), &json!("a")));
     }

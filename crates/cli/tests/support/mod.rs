@@ -147,6 +147,18 @@ impl Running {
         lines.iter().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
+    /// Waits until a line of the log is as wanted: what happens and what is said of it reach us on two ways.
+    pub(crate) async fn logged(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            if let Some(line) = self.log().into_iter().find(&wanted) {
+                return line;
+            }
+            assert!(since.elapsed() < PATIENCE, "no such line: {:#?}", self.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     pub(crate) async fn submit(&self, flow: &str, params: Value) -> String {
         let request = SubmitRequest {
             flow_name: flow.to_owned(),
