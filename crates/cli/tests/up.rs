@@ -389,7 +389,7 @@ async fn an_interrupt_ends_with_130_and_nothing_is_left() {
     running.submit("sleeper", json!({"path": path})).await;
     let pids = pids(&path);
     running.signal(Signal::SIGINT);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    running.logged(|line| line["message"] == "pyoco-server stops").await;
     // The second one does not wait for the task.
     let status = running.stop(Signal::SIGINT);
     assert_eq!(status.code(), Some(130));

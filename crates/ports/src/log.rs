@@ -26,8 +26,8 @@ pub trait EventLog: Send + Sync {
     /// - MUST give nothing for an execution without a log. `[log/read-unknown]`
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError>;
 
-    /// Whether nobody else can append while this store is open. MAY be true only then: whoever has folded a log to the end
-    /// of its own appends need not look for others'.
+    /// Whether nobody but the one engine on this store can append while it is open. MAY be true only then: that engine need
+    /// not look for records of others behind the end of its own.
     fn is_exclusive(&self) -> bool {
         false
     }

@@ -135,6 +135,8 @@ impl<'a> Drive<'a> {
                 Phase::Completed | Phase::Failed | Phase::Canceled => {
                     return Ok(Driven::Ended(glance.status, glance.failure));
                 }
+                // One record had no room for all of it. First, because what has ended must be told before anything is let go.
+                Phase::Started | Phase::Canceling | Phase::Failing if glance.is_full => {}
                 Phase::Canceling | Phase::Failing if self.attempts.is_empty() => {
                     self.release(false).await?;
                     let ended = match glance.phase {
@@ -150,8 +152,6 @@ impl<'a> Drive<'a> {
                     let released = self.release(false).await;
                     return Ok(if released.is_ok() { Driven::Drained } else { Driven::Abandoned });
                 }
-                // One record had no room for all of it.
-                Phase::Started | Phase::Canceling | Phase::Failing if glance.is_full => {}
                 Phase::Canceling => {
                     self.press_all(Urgency::Asked);
                     self.wait(&glance).await;
