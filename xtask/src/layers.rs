@@ -79,7 +79,8 @@ fn check_rooms(package: &Package) -> Vec<String> {
         let room = ROOMS.iter().find(|(technology, _)| *technology == dependency)?;
         (room.1 != name).then(|| format!("{name} uses {dependency}, which belongs to {}", room.1))
     };
-    package.dependencies.iter().filter_map(|dependency| misplaced(&dependency.name)).collect()
+    // Tests may look at what an adapter has written with the technology itself.
+    shipped(package).filter_map(misplaced).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::event::{Actor, ActorKind, BlobRef, Changes, Choice, ErrorInfo};
+use crate::event::{Actor, ActorKind, BlobRef, Changes, Choice, ErrorInfo, WorkflowRef};
 use crate::ids::{Attempt, CommandId, Epoch, ExecutionId, JobId, NodeId, Tag, TenantId, WorkerId};
 use crate::json::{Json, Object, Weight};
 use crate::plan::Plan;
@@ -346,6 +346,9 @@ commands! {
         /// The key it was submitted with.
         #[serde(default)]
         api_key_id: Option<String>,
+        /// The text of the flow, when it came with the submission.
+        #[serde(default)]
+        workflow: Option<Workflow>,
     }
 }
 
@@ -386,6 +389,13 @@ pub struct Workflow {
     pub text: Arc<str>,
     /// SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
+}
+
+impl Workflow {
+    /// What an event says of it.
+    pub(crate) fn reference(&self) -> WorkflowRef {
+        WorkflowRef { sha256: self.sha256.clone(), bytes: self.text.len() as u64 }
+    }
 }
 
 /// Why a job goes to the dead letters.

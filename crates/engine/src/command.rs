@@ -34,6 +34,9 @@ pub enum EngineError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It was done, but the store failed before everything that follows from it was done too.
+    #[error("it is recorded, but not everything that follows from it was done: {0}")]
+    Unfollowed(#[source] StoreError),
     /// The log of the execution cannot be folded: it was changed, or is of a newer version.
     #[error("execution {execution}: {error}")]
     Log {
@@ -135,11 +138,16 @@ impl Engine {
                 **slot = Some(state);
                 return Ok(decided);
             };
+            let by = sealed.record.actor.clone();
             match self.append(before, durability, &state, sealed, &decided.effects).await {
-                Ok(()) => {
+                Ok(left) => {
                     self.hub.changed(execution, state.version);
+                    let done = match left {
+                        Some(mut append) => self.carry_out(&state, &mut append, &by).await,
+                        None => Ok(()),
+                    };
                     **slot = Some(state);
-                    return Ok(decided);
+                    return done.map(|()| decided).map_err(EngineError::Unfollowed);
                 }
                 // The state has seen what did not happen: fold again, decide again.
                 Err(AppendError::Conflict { .. }) => {}
@@ -151,6 +159,7 @@ impl Engine {
         Err(EngineError::Busy(execution.clone()))
     }
 
+    /// Appends a record. Gives what is left to do because the store does not do it in the same step.
     async fn append(
         &self,
         before: Version,
@@ -158,7 +167,7 @@ impl Engine {
         state: &State,
         sealed: Sealed,
         effects: &[Effect],
-    ) -> Result<(), AppendError> {
+    ) -> Result<Option<Append>, AppendError> {
         let now = self.clock.now();
         let mut append = Append::new(state.id.clone(), before, sealed.bytes);
         append.durability = durability;
@@ -171,10 +180,8 @@ impl Engine {
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
             .find_map(|effect| projection::dead_letter(state, effect, &sealed.record.actor, now));
         let wanted = append.clone();
-        if !self.store.append(append).await?.consequences_done {
-            self.carry_out(wanted).await?;
-        }
-        Ok(())
+        let appended = self.store.append(append).await?;
+        Ok((!appended.consequences_done).then_some(wanted))
     }
 
     /// What one record had no room for follows at once.

@@ -9,7 +9,9 @@ mod cache;
 mod command;
 mod consequences;
 mod environment;
+mod peers;
 mod projection;
+mod publish;
 mod query;
 mod submit;
 mod sweep;
@@ -24,6 +26,7 @@ pub use audit::{Audit, Finding};
 pub use command::{Decided, EngineError};
 pub use environment::{Clock, Ids};
 pub use projection::job_body;
+pub use publish::may_be_foreign;
 pub use submit::{Submission, Submitted};
 pub use sweep::Swept;
 pub use watch::Watcher;
@@ -37,6 +40,9 @@ pub struct Engine {
     settings: Settings,
     cache: Arc<cache::Cache>,
     hub: Arc<watch::Hub>,
+    waiting: Arc<publish::Waiting>,
+    shortage: Arc<sweep::Shortage>,
+    refused: Arc<submit::Refused>,
 }
 
 /// What an operator chooses.
@@ -46,6 +52,8 @@ pub struct Settings {
     pub cancel_grace: Millis,
     /// Whether a failed execution leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
     pub letters_for_failures: bool,
+    /// A snapshot that is longer goes without its task records (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
+    pub max_snapshot_bytes: usize,
 }
 
 impl Settings {
@@ -61,7 +69,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cancel_grace: Millis(30_000), letters_for_failures: true }
+        Self { cancel_grace: Millis(30_000), letters_for_failures: true, max_snapshot_bytes: 262_144 }
     }
 }
 
@@ -74,7 +82,17 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// An engine on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, settings: Settings) -> Self {
-        Self { store, clock, ids, settings, cache: Arc::default(), hub: Arc::default() }
+        Self {
+            store,
+            clock,
+            ids,
+            settings,
+            cache: Arc::default(),
+            hub: Arc::default(),
+            waiting: Arc::default(),
+            shortage: Arc::default(),
+            refused: Arc::default(),
+        }
     }
 
     /// The store behind it, for reads that need no execution.

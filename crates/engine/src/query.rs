@@ -16,6 +16,11 @@ impl Engine {
         let entry = self.cache.entry(execution);
         let mut slot = entry.lock().await;
         let state = self.bring_up(execution, slot.take()).await?;
+        if state.origin.is_none() && self.store.wants_snapshots() {
+            drop(slot);
+            // Another implementation may have accepted it, and knows no log.
+            return Ok(self.as_others_say(execution).await?.map(|state| view(&state)));
+        }
         let seen = state.origin.is_some().then(|| view(&state));
         *slot = Some(state);
         Ok(seen)

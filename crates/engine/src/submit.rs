@@ -3,10 +3,15 @@
 //! With an idempotency key the id of the execution is derived from the key, so that "create if absent" is itself the
 //! de-duplication: across gateways, restarts and time, without a table of keys.
 
-use pyoco_core::command::{CreateExecution, Issuer, Request};
+use std::sync::{Mutex, PoisonError};
+
+use pyoco_core::command::{AnnotateExecution, CancelExecution, Command, CreateExecution, Issuer, Request};
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{CommandId, ExecutionId};
+use pyoco_core::notice::Notice;
 use pyoco_core::outcome::Outcome;
+use pyoco_core::state::State;
+use pyoco_ports::ErrorKind;
 
 use crate::{Engine, EngineError};
 
@@ -42,17 +47,107 @@ impl Engine {
             Some(key) => derived_id(tenant, submission.endpoint, key),
             None => None,
         };
-        let execution = execution.unwrap_or_else(|| self.ids.execution());
+        let execution = match execution {
+            Some(execution) => execution,
+            None => self.unused(self.ids.execution()).await,
+        };
         let mut request = Request::new(submission.issuer, self.clock.now(), submission.command);
         request.correlation_id = submission.correlation_id;
         // Without a key of the caller's the execution's own name serves: it tells an append that timed out.
         let own = || CommandId::new(execution.as_str()).ok();
+        let has_key = submission.key.is_some();
         if let Some(id) = submission.key.or_else(own) {
             request = request.with_id(id);
         }
-        let answer = self.command(&execution, &request).await?;
-        let is_repeat = matches!(answer.outcome, Outcome::Repeated(_));
-        Ok(Submitted { execution, is_repeat })
+        match self.command(&execution, &request).await {
+            Ok(answer) => {
+                let is_repeat = matches!(answer.outcome, Outcome::Repeated(_));
+                if is_repeat {
+                    self.complete(&execution).await?;
+                }
+                Ok(Submitted { execution, is_repeat })
+            }
+            Err(error) => {
+                // It may be there, or come: a request that timed out may still be on its way. Under a key of the caller's the
+                // repeat finds it and completes it; otherwise nobody will ask again.
+                let may_be_there = match &error {
+                    EngineError::Unfollowed(_) | EngineError::Busy(_) => true,
+                    EngineError::Store(error) => error.kind == ErrorKind::Timeout,
+                    EngineError::Rejected(_) | EngineError::Log { .. } => false,
+                };
+                if may_be_there && !has_key {
+                    self.refuse(execution).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The first answer to a key may have been a failure half-way.
+    async fn complete(&self, execution: &ExecutionId) -> Result<(), EngineError> {
+        if self.store.wants_snapshots() && self.store.snapshot(execution).await?.is_none() {
+            let state = self.state(execution).await?;
+            self.derive_again(&state).await?;
+        }
+        Ok(())
+    }
+
+    /// A name that nobody has used has no log to read. Were it used after all, the append would find out.
+    async fn unused(&self, execution: ExecutionId) -> ExecutionId {
+        let entry = self.cache.entry(&execution);
+        entry.lock().await.get_or_insert_with(|| State::absent(execution.clone()));
+        execution
+    }
+}
+
+/// Executions whose submission was answered with a failure although they may exist. They are taken back as soon as the store
+/// allows.
+#[derive(Default)]
+pub(crate) struct Refused(Mutex<Vec<ExecutionId>>);
+
+impl Refused {
+    pub(crate) fn take(&self) -> Vec<ExecutionId> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, execution: ExecutionId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(execution);
+    }
+}
+
+impl Engine {
+    /// Takes an execution back that was not accepted: now, or when the store is there again.
+    pub(crate) async fn refuse(&self, execution: ExecutionId) {
+        if let Err(error) = self.take_back(&execution).await {
+            let said = Notice::OrphanPossible;
+            let (err_id, msg_id) = (said.err_id(), said.msg_id());
+            tracing::error!(err_id, msg_id, run_id = %execution, reason = %error, "{}", said.text());
+            self.refused.add(execution);
+        }
+    }
+
+    async fn take_back(&self, execution: &ExecutionId) -> Result<(), EngineError> {
+        let state = self.state(execution).await?;
+        if state.origin.is_none() {
+            // It never arrived. What was sent before the connection broke does not come after it is back.
+            return Ok(());
+        }
+        let hide = AnnotateExecution {
+            add_labels: Vec::new(),
+            remove_labels: Vec::new(),
+            hidden: Some(true),
+            retried_by: None,
+        };
+        let cancel = CancelExecution { reason: Some("it was not accepted".to_owned()) };
+        for command in [Command::from(cancel), Command::from(hide)] {
+            let request = Request::new(Issuer::Scheduler, self.clock.now(), command);
+            match self.command(execution, &request).await {
+                Ok(_) | Err(EngineError::Rejected(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.store.withdraw(execution).await?;
+        Ok(())
     }
 }
 

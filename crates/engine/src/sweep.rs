@@ -1,10 +1,33 @@
 //! The sweeper: what is due, overdue or forgotten. Any number may run; each step is decided like any other command.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
 use pyoco_core::command::{AdvanceExecution, FireTimers, ForceEnd, Issuer, Request};
-use pyoco_core::ids::{ExecutionId, Tag};
-use pyoco_core::time::Timestamp;
+use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+use pyoco_core::time::{Millis, Timestamp};
+use pyoco_core::view::RunStatus;
+use pyoco_ports::Filter;
 
 use crate::{Engine, EngineError, projection};
+
+/// A worker that was not heard for so long has lost what it held.
+const GONE_AFTER: Millis = Millis(60_000);
+
+/// Tags that had too few jobs when they were last looked at.
+#[derive(Default)]
+pub(crate) struct Shortage(Mutex<HashSet<Tag>>);
+
+impl Shortage {
+    /// Whether there are too few now and were the last time.
+    fn lasts(&self, tag: &Tag, is_short: bool) -> bool {
+        let mut short = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_short {
+            short.remove(tag);
+        }
+        is_short && !short.insert(tag.clone())
+    }
+}
 
 /// What one sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +49,9 @@ impl Engine {
     pub async fn sweep(&self, tags: &[Tag], most: usize) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
         let now = self.clock.now();
+        for execution in self.refused.take() {
+            self.refuse(execution).await;
+        }
         for execution in self.store.due(now, most).await? {
             match self.sweep_one(&execution, now, &mut swept).await {
                 // One that cannot be read is nobody else's trouble; the auditor names it.
@@ -58,7 +84,8 @@ impl Engine {
         Ok(())
     }
 
-    /// When there are fewer jobs than executions that want one, some were lost: the queue is only a hint.
+    /// When there are fewer jobs than executions that want one, some were lost: the queue is only a hint. One that was just
+    /// accepted has its job in a moment, so a store that others write to is looked at twice.
     async fn enqueue_missing(
         &self,
         tag: &Tag,
@@ -66,25 +93,55 @@ impl Engine {
         enqueued: &mut usize,
     ) -> Result<usize, EngineError> {
         let runnable = self.store.runnable(tag, most).await?;
-        let mut advanced = 0;
-        if self.store.depth(tag).await? >= runnable.len() as u64 {
-            return Ok(advanced);
+        let held = self.held(tag, most).await?;
+        let is_short = self.store.depth(tag).await? < (runnable.len() + held.len()) as u64;
+        let lasts = self.shortage.lasts(tag, is_short);
+        if !is_short || !(lasts || self.store.is_exclusive()) {
+            return Ok(0);
         }
-        for execution in runnable {
+        let queued: HashSet<ExecutionId> = self.store.queued(tag).await?.into_iter().collect();
+        let mut advanced = 0;
+        for execution in runnable.into_iter().chain(held).filter(|execution| !queued.contains(execution)) {
             let state = match self.state(&execution).await {
                 Err(EngineError::Log { .. }) => continue,
                 state => state?,
             };
-            if state.needs_advance() {
+            if state.needs_advance() && state.claim.is_none() {
                 advanced += usize::from(self.ask_quietly(&execution, AdvanceExecution {}).await?);
             }
-            if state.claim.is_none() && state.wants_worker() {
+            // Whoever holds a claim and is there finishes it without a job; one that is gone needs a successor.
+            let is_free = match &state.claim {
+                Some(claim) => self.is_gone(&claim.worker).await?,
+                None => state.wants_worker(),
+            };
+            if is_free && !state.phase.is_terminal() {
                 // One too many is harmless: a live claim makes it superfluous.
                 self.store.enqueue(projection::job(&state, self.clock.now()), self.clock.now()).await?;
                 *enqueued += 1;
             }
         }
         Ok(advanced)
+    }
+
+    /// Executions of a tag that a worker holds. In a store of one process their jobs are in hand, and come back by themselves.
+    async fn held(&self, tag: &Tag, most: usize) -> Result<Vec<ExecutionId>, EngineError> {
+        if self.store.is_exclusive() {
+            return Ok(Vec::new());
+        }
+        let mut held = Vec::new();
+        for status in [RunStatus::Running, RunStatus::Cancelling] {
+            let filter =
+                Filter { status: Some(status), tag: Some(tag.as_str().to_owned()), ..Filter::default() };
+            let page = self.store.list(&filter, most).await?;
+            held.extend(page.rows.into_iter().filter(|row| !row.wants_job).map(|row| row.execution));
+        }
+        Ok(held)
+    }
+
+    /// Whether a worker has not been heard for so long that the registry has forgotten it.
+    async fn is_gone(&self, worker: &WorkerId) -> Result<bool, EngineError> {
+        let heard = self.store.worker(worker).await?.map(|record| record.seen_at);
+        Ok(heard.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now()))
     }
 
     /// Sends a command whose refusal only means that somebody was faster.

@@ -37,6 +37,12 @@ impl Hub {
         });
     }
 
+    /// Whether somebody watches it who has not been told of this version.
+    pub(crate) fn is_watched(&self, execution: &ExecutionId, version: Version) -> bool {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.get(execution).is_some_and(|sender| !sender.is_closed() && *sender.borrow() < version)
+    }
+
     pub(crate) fn watch(&self, execution: &ExecutionId) -> Watcher {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         // An execution that has ended never changes again: who watched it is forgotten here. Looking at all of them each time

@@ -156,7 +156,7 @@ impl From<StoreError> for Refusal {
 impl From<EngineError> for Refusal {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Store(error) => error.into(),
+            EngineError::Store(error) | EngineError::Unfollowed(error) => error.into(),
             EngineError::Rejected(rejection) => rejection.into(),
             EngineError::Busy(ref execution) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "nats unavailable: Busy")

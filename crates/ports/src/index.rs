@@ -14,6 +14,17 @@ pub trait RunIndex: Send + Sync {
     /// Writes a row. MUST ignore a row of an older version than the one it has. `[index/monotone]`
     async fn put(&self, row: IndexRow) -> Result<(), StoreError>;
 
+    /// Whether others look at snapshots: when nobody does, nobody needs to make them.
+    fn wants_snapshots(&self) -> bool {
+        false
+    }
+
+    /// Puts a row, and beside it the snapshot that other implementations and the indexes of other processes read. MUST leave
+    /// both alone when there is a newer one. `[index/publish]` A store whose snapshots nobody reads MAY keep the row alone.
+    async fn publish_row(&self, row: IndexRow, _snapshot: Vec<u8>) -> Result<(), StoreError> {
+        self.put(row).await
+    }
+
     /// One row. MUST see every row that was put, or appended with its record. `[index/get]`
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError>;
 

@@ -11,6 +11,7 @@ mod dead_letters;
 mod error;
 mod index;
 mod log;
+mod peers;
 mod queue;
 mod task_logs;
 mod workers;
@@ -20,11 +21,18 @@ pub use dead_letters::{DeadLetterRecord, DeadLetters};
 pub use error::{AppendError, ErrorKind, StoreError};
 pub use index::{Filter, IndexRow, Page, RunIndex};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
+pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
 pub use task_logs::{LogLine, LogStream, TaskLogs};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.
-pub trait Store: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs {}
+pub trait Store:
+    EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers
+{
+}
 
-impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs> Store for T {}
+impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers> Store
+    for T
+{
+}

@@ -43,11 +43,24 @@ pub trait WorkQueue: Send + Sync {
     /// The job goes back: MUST be delivered again once `delay` is over, and not before. `[queue/nak]`
     async fn nak(&self, delivery: &Delivery, delay: Millis, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Removes the waiting jobs of an execution; those in hand stay. `[queue/drop]`
+    /// Nobody can use the job: MUST NOT be delivered again. `[queue/refuse]`
+    async fn refuse(&self, delivery: &Delivery) -> Result<(), StoreError> {
+        self.ack(delivery).await
+    }
+
+    /// Removes the waiting jobs of an execution that this store has put there; those in hand stay. `[queue/drop]` MAY leave
+    /// those that another process has put there: whoever takes one finds that the execution does not want it.
     async fn drop_waiting(&self, execution: &ExecutionId) -> Result<(), StoreError>;
 
     /// How many jobs of a tag there are, waiting or in hand. `[queue/depth]`
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError>;
+
+    /// The executions that have a job of a tag, waiting or in hand. `[queue/depth]` It may look at every one of them, so it is
+    /// asked for when something is missing, not on the way of a request.
+    async fn queued(&self, tag: &Tag) -> Result<Vec<ExecutionId>, StoreError> {
+        let _ = tag;
+        Ok(Vec::new())
+    }
 }
 
 /// A message that an execution can be run.
@@ -72,4 +85,6 @@ pub struct Delivery {
     pub number: u32,
     /// The message. Its execution is read from it: another implementation may have written it.
     pub body: Vec<u8>,
+    /// What the store needs to settle it. Nobody else looks at it.
+    pub receipt: String,
 }

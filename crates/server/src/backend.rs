@@ -7,18 +7,16 @@ use pyoco_core::notice::Notice;
 use pyoco_core::time::Millis;
 use pyoco_engine::{Clock, Engine, EngineError};
 use pyoco_gateway::Gateway;
-use pyoco_ports::RunIndex as _;
-use pyoco_store_sqlite::SqliteStore;
+use pyoco_ports::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{AuthMode, Config};
-use crate::{RandomIds, StartError, SystemClock};
+use crate::storage::{Role, Storage};
+use crate::{RandomIds, StartError, SystemClock, news};
 
 /// How often what is due is looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// How often queues are compared with what should be in them, in sweeps.
-const COMPARE_EVERY: u32 = 15;
 /// Executions that one sweep looks at, at most.
 const SWEEP_MOST: usize = 1_000;
 
@@ -26,7 +24,7 @@ const SWEEP_MOST: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct Backend {
     config: Arc<Config>,
-    store: SqliteStore,
+    storage: Storage,
     engine: Engine,
     stopping: CancellationToken,
     tasks: TaskTracker,
@@ -35,31 +33,38 @@ pub struct Backend {
 impl Backend {
     /// Opens the store of a configuration, puts right what a crash may have left, and keeps executions going from here on.
     pub async fn open(config: Config) -> Result<Self, StartError> {
-        if config.nats_url.is_some() {
-            return Err(StartError::NatsNotBuilt);
-        }
+        Self::open_as(config, Role::Gateway).await
+    }
+
+    /// The same, for a process that does only a part.
+    pub async fn open_as(config: Config, role: Role) -> Result<Self, StartError> {
         if config.auth_mode == AuthMode::ApiKey {
             return Err(StartError::AuthNotBuilt);
         }
-        let folder = config.data_dir.clone();
-        // Checking a large file takes a while, on a thread of its own.
-        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, Default::default()));
-        let store = opened.await.map_err(StartError::other)??;
+        let storage = Storage::open(&config, &role).await?;
         let settings = pyoco_engine::Settings {
             cancel_grace: millis(config.cancel_grace),
             letters_for_failures: config.dlq_execution_error,
+            max_snapshot_bytes: config.max_run_snapshot_bytes,
         };
-        let engine =
-            Engine::new(Arc::new(store.clone()), Arc::new(SystemClock), Arc::new(RandomIds), settings);
+        let engine = Engine::new(storage.shared(), Arc::new(SystemClock), Arc::new(RandomIds), settings);
         let backend = Self {
             config: Arc::new(config),
-            store,
+            storage,
             engine,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        backend.sweep(true).await.map_err(StartError::other)?;
-        backend.tasks.spawn(backend.clone().keep_sweeping());
+        if let Storage::Nats(store) = &backend.storage
+            && role == Role::Gateway
+        {
+            news::follow(store, &backend.engine, &backend.tasks, &backend.stopping).await?;
+        }
+        // A worker beside others has no index of all runs: those who answer requests see to what is due.
+        if role == Role::Gateway || !backend.storage.is_shared() {
+            backend.sweep(true).await.map_err(StartError::other)?;
+            backend.tasks.spawn(backend.clone().keep_sweeping());
+        }
         Ok(backend)
     }
 
@@ -92,12 +97,17 @@ impl Backend {
 
     /// Returns when the store can write nothing any more and the process should be started anew.
     pub async fn store_gave_up(&self) {
-        self.store.gave_up().await;
+        self.storage.gave_up().await;
+    }
+
+    /// Which kind of store it is, for log lines.
+    pub(crate) const fn store_name(&self) -> &'static str {
+        if self.storage.is_shared() { "nats" } else { "embedded" }
     }
 
     /// The store, for parts of this crate.
-    pub(crate) fn store(&self) -> Arc<SqliteStore> {
-        Arc::new(self.store.clone())
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.storage.shared()
     }
 
     /// Stops what runs in the background and closes the store; everything that was answered is on disk.
@@ -105,25 +115,28 @@ impl Backend {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.store.close().await.map_err(StartError::other)
+        self.storage.close().await
     }
 
     /// Fires what is due, and if asked to compares the queues with what should be in them.
     async fn sweep(&self, compare: bool) -> Result<(), EngineError> {
-        let tags = if compare { self.store.runnable_tags().await? } else { Vec::new() };
+        let tags = if compare { self.storage.runnable_tags().await? } else { Vec::new() };
         self.engine.sweep(&tags, SWEEP_MOST).await.map(|_| ())
     }
 
     /// Fires what is due. Several processes may do so: each step is decided like any other command.
     async fn keep_sweeping(self) {
-        let mut round: u32 = 0;
+        let mut compared = tokio::time::Instant::now();
         loop {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = tokio::time::sleep(SWEEP_EVERY) => {}
             }
-            round = round.wrapping_add(1);
-            if let Err(error) = self.sweep(round.is_multiple_of(COMPARE_EVERY)).await {
+            let compare = compared.elapsed() >= self.config.sweep_every;
+            if compare {
+                compared = tokio::time::Instant::now();
+            }
+            if let Err(error) = self.sweep(compare).await {
                 let said = Notice::StoreUnavailable;
                 let (err_id, msg_id) = (said.err_id(), said.msg_id());
                 tracing::error!(

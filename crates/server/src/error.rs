@@ -42,11 +42,15 @@ pub enum StartError {
     /// A setting of the worker.
     #[error("{0}")]
     Worker(String),
-    /// The distributed engine is not part of this version.
-    #[error(
-        "this version has no NATS engine yet; for the embedded store leave out --nats-url and PYOCO_NATS_URL, and give pyoco-worker a --data-dir"
-    )]
-    NatsNotBuilt,
+    /// NATS cannot be used.
+    #[error(transparent)]
+    Nats(#[from] pyoco_store_nats::OpenError),
+    /// An operator who is strict about durability gets no less.
+    #[error("PYOCO_DURABILITY=strict: {0}")]
+    NotDurable(String),
+    /// Starting a nats-server is not part of this version.
+    #[error("this version cannot start a nats-server yet; start one yourself and give --nats-url")]
+    BootstrapNotBuilt,
     /// API keys are not part of this version; running open instead would be worse than not running.
     #[error(
         "this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port"

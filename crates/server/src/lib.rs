@@ -4,9 +4,12 @@
 
 mod backend;
 pub mod config;
+mod durability;
 mod error;
 pub mod logging;
+mod news;
 mod server;
+mod storage;
 mod system;
 mod worker;
 
@@ -16,5 +19,6 @@ pub use error::StartError;
 pub use pyoco_client::Client;
 pub use pyoco_worker::{Functions, InvalidFlow, RustFlow, RustTask};
 pub use server::{Server, ServerOptions};
+pub use storage::Role;
 pub use system::{RandomIds, SystemClock};
 pub use worker::{Worker, WorkerOptions};

@@ -71,7 +71,7 @@ impl Server {
             ServerLimits::default(),
             stopping.clone(),
         ));
-        tracing::info!(%address, data_dir = %backend.config().data_dir.display(), "pyoco-server is up");
+        tracing::info!(%address, store = backend.store_name(), "pyoco-server is up");
         Ok(Self { backend, address, stopping, serving, worker })
     }
 

@@ -12,7 +12,7 @@ use pyoco_worker::{Functions, LocalRuntime, Options};
 
 use crate::backend::millis;
 use crate::config::environment;
-use crate::{Backend, Config, RandomIds, StartError};
+use crate::{Backend, Config, RandomIds, Role, StartError};
 
 /// What an operator chooses for a worker.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl Worker {
     ) -> Result<Self, StartError> {
         let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
         let options = WorkerOptions { id: worker_id.to_owned(), tags, ..WorkerOptions::default() };
-        let backend = Backend::open(config).await?;
+        let backend = Backend::open_as(config, Role::Worker(worker_id.to_owned())).await?;
         let mut worker = Self::on(&backend, functions, options)?;
         worker.owns_backend = true;
         worker.check().await?;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{ExecutionId, Version, WorkerId};
 use pyoco_ports::{
-    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, IndexRow, LogLine,
+    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, IndexRow, LogLine, Peers,
     StoreError, StoredRecord, TaskLogs, WorkerRecord, WorkerRegistry,
 };
 use tokio::sync::Notify;
@@ -174,3 +174,6 @@ impl TaskLogs for MemoryStore {
         Ok((1..).zip(lines).skip(after).take(limit).map(|(number, line)| (number, line.clone())).collect())
     }
 }
+
+/// Nobody else has this store.
+impl Peers for MemoryStore {}

@@ -58,6 +58,7 @@ impl Jobs {
                 tag: entry.job.tag.clone(),
                 number: entry.delivered,
                 body: entry.job.body.clone(),
+                receipt: String::new(),
             })
         });
         taken.collect()
@@ -128,6 +129,12 @@ impl WorkQueue for MemoryStore {
     async fn drop_waiting(&self, execution: &ExecutionId) -> Result<(), StoreError> {
         self.inner().jobs.drop_waiting(execution);
         Ok(())
+    }
+
+    async fn queued(&self, tag: &Tag) -> Result<Vec<ExecutionId>, StoreError> {
+        let inner = self.inner();
+        let jobs = inner.jobs.entries.iter().filter(|entry| entry.job.tag == *tag);
+        Ok(jobs.map(|entry| entry.job.execution.clone()).collect())
     }
 
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyoco_conformance::{Subject, differ, run};
+use pyoco_conformance::{Subject, differ, differ_in_real_time, run};
 use pyoco_ports::Store;
 use pyoco_store_memory::MemoryStore;
 
@@ -28,5 +28,12 @@ async fn the_memory_store_conforms() {
 async fn two_memory_stores_give_the_same_answers() {
     for seed in 0..50 {
         differ(&MemoryStore::new(), &MemoryStore::new(), seed, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn two_memory_stores_give_the_same_answers_on_the_terms_of_real_time() {
+    for seed in 0..50 {
+        differ_in_real_time(&MemoryStore::new(), &MemoryStore::new(), seed, 200).await;
     }
 }

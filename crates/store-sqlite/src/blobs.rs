@@ -19,7 +19,7 @@ impl Blobs for SqliteStore {
                 .prepare_cached(
                     "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING",
                 )?
-                .execute((digest.to_string(), bytes))
+                .execute((digest.to_string(), &bytes))
         })
         .await?;
         Ok(digest)

@@ -13,7 +13,7 @@ use crate::error;
 pub(crate) trait Command: Send {
     /// How safe it must be before it is answered.
     fn durability(&self) -> Durability;
-    /// Writes, inside a savepoint.
+    /// Writes. Again when the transaction has to be made again, unless it has failed by itself before.
     fn run(&mut self, connection: &Connection) -> Ran;
     /// Answers, after the transaction has ended. Gives the tag that has got work.
     fn answer(self: Box<Self>, lost: Option<&Lost>) -> Option<Tag>;
@@ -66,21 +66,23 @@ pub(crate) struct Terms {
 /// A command whose answer is a `T`.
 pub(crate) struct Task<T, F> {
     pub(crate) terms: Terms,
-    pub(crate) work: Option<F>,
+    pub(crate) work: F,
     pub(crate) result: Option<Result<T, StoreError>>,
     pub(crate) reply: oneshot::Sender<Result<T, StoreError>>,
     /// Its place in the bounded inbox, free again when the command is gone.
     pub(crate) _place: OwnedSemaphorePermit,
 }
 
-impl<T: Send, F: FnOnce(&Connection) -> rusqlite::Result<T> + Send> Command for Task<T, F> {
+impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for Task<T, F> {
     fn durability(&self) -> Durability {
         self.terms.durability
     }
 
     fn run(&mut self, connection: &Connection) -> Ran {
-        let Some(work) = self.work.take() else { return Ran::Keep };
-        match work(connection) {
+        if matches!(self.result, Some(Err(_))) {
+            return Ran::Keep;
+        }
+        match (self.work)(connection) {
             Ok(value) => {
                 self.result = Some(Ok(value));
                 Ran::Keep

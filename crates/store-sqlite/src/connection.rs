@@ -32,6 +32,11 @@ pub(crate) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Lets the writer wait for no disk: its file is gone with the process.
+pub(crate) fn without_disk(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "synchronous", "OFF")
+}
+
 /// Opens the file for reading. It must have been opened by the writer, who has recovered it.
 pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

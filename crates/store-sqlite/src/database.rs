@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) patience: Option<Duration>,
     /// Pages in the write-ahead log that are not yet in the file, before they are moved.
     pub(crate) checkpoint_pages: i64,
+    /// Whether what was written must survive more than this process.
+    pub(crate) syncs: bool,
 }
 
 /// A file with its writer and its readers.
@@ -57,8 +59,7 @@ impl Database {
         let (outbox, inbox) = std::sync::mpsc::channel();
         let (wake, _) = broadcast::channel(WAKES);
         let (giving_up, gave_up) = watch::channel(false);
-        let pages = settings.checkpoint_pages;
-        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, pages, mark.clone());
+        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, &settings, mark.clone());
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {
@@ -90,14 +91,14 @@ impl Database {
         &self,
         terms: Terms,
         weight: u32,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let operation = terms.operation;
         let Ok(place) = self.place(weight).await else {
             return Err(StoreError::new(ErrorKind::Unavailable, operation, "too many are waiting to write"));
         };
         let (reply, answer) = oneshot::channel();
-        let task = Task { terms, work: Some(work), result: None, reply, _place: place };
+        let task = Task { terms, work, result: None, reply, _place: place };
         match &*guard(&self.outbox) {
             None => return Err(StoreError::plain(ErrorKind::Closed, operation)),
             Some(outbox) => outbox.send(Box::new(task)).map_err(|_| gone(operation))?,

@@ -2,6 +2,7 @@
 //!
 //! - `open` decides which file may be opened, and makes a new one; `aside` sets a damaged file of lines aside; `connection`
 //!   sets a connection up; `schema` has the tables
+//! - `scratch` opens a store in a folder of its own that goes with it, for what can be made again
 //! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
 //!   `readers` read beside it
 //! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`: one role of `pyoco-ports` each, with its statements
@@ -23,6 +24,7 @@ mod open;
 mod queue;
 mod readers;
 mod schema;
+mod scratch;
 mod store;
 mod task_logs;
 #[cfg(test)]

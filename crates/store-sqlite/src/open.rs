@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::database::Database;
+use crate::database::{Database, Settings};
 use crate::schema::Schema;
 use crate::{SqliteStore, aside, connection, queue, schema, store};
 
-const LOCK: &str = "pyoco.lock";
+/// The file that says that a folder is in use.
+pub(crate) const LOCK: &str = "pyoco.lock";
 
 /// How a store is opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,20 +88,27 @@ pub enum OpenError {
 impl SqliteStore {
     /// Opens the store in a folder and makes both if they are missing. Blocks, for long when the whole file is checked.
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
-        gate(rusqlite::version_number(), rusqlite::version())?;
+        good_sqlite()?;
         make_folder(folder).map_err(|error| io_error(folder, error))?;
         let lock = lock(folder)?;
         let (file, connection) = open_file(folder, &schema::MAIN, options.check)?;
         // Nobody else had the folder, so whoever held a lease is gone.
         queue::free_leases(&connection).map_err(|error| sql_error(&file, error))?;
         let (log_file, log_connection) = aside::open_logs(folder, options.check)?;
-        let start = |file: PathBuf, connection, settings, mark| {
-            Database::start(file.clone(), connection, settings, mark).map_err(|error| io_error(&file, error))
-        };
-        let main = start(file, connection, store::MAIN, None)?;
-        let logs = start(log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)))?;
-        Ok(Self::new(main, logs, lock))
+        let main = start(&file, connection, store::MAIN, None)?;
+        let logs = start(&log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)))?;
+        Ok(Self::new(main, logs, lock, None))
     }
+}
+
+/// Starts to work on a file that was opened.
+pub(crate) fn start(
+    file: &Path,
+    connection: Connection,
+    settings: Settings,
+    mark: Option<PathBuf>,
+) -> Result<Database, OpenError> {
+    Database::start(file.to_owned(), connection, settings, mark).map_err(|error| io_error(file, error))
 }
 
 /// Opens a file of the folder for writing, or makes it if it is missing.
@@ -127,6 +135,11 @@ pub(crate) fn open_file(
     Ok((file, connection))
 }
 
+/// Refuses a SQLite that this program was built with by mistake.
+pub(crate) fn good_sqlite() -> Result<(), OpenError> {
+    gate(rusqlite::version_number(), rusqlite::version())
+}
+
 /// Refuses a SQLite with the bug that could lose a commit when the write-ahead log starts anew (and the withdrawn 3.52.0).
 fn gate(number: i32, version: &'static str) -> Result<(), OpenError> {
     if number < 3_051_003 || number == 3_052_000 {
@@ -143,7 +156,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn lock(folder: &Path) -> Result<File, OpenError> {
+/// Takes a folder for this process.
+pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
     options.create(true).write(true).truncate(false);
@@ -286,7 +300,7 @@ pub(crate) fn io_error(path: &Path, error: io::Error) -> OpenError {
     OpenError::Io { path, source: Box::new(error) }
 }
 
-fn sql_error(file: &Path, error: rusqlite::Error) -> OpenError {
+pub(crate) fn sql_error(file: &Path, error: rusqlite::Error) -> OpenError {
     use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => corrupt(file, &error.to_string()),
@@ -313,6 +327,6 @@ mod tests {
         ] {
             assert_eq!(gate(number, "x").is_ok(), good, "{number}");
         }
-        assert!(gate(rusqlite::version_number(), rusqlite::version()).is_ok());
+        assert!(good_sqlite().is_ok());
     }
 }

@@ -120,6 +120,16 @@ impl WorkQueue for SqliteStore {
         self.write(terms("drop jobs"), move |connection| drop_waiting(connection, &execution)).await
     }
 
+    async fn queued(&self, tag: &Tag) -> Result<Vec<ExecutionId>, StoreError> {
+        let tag = tag.clone();
+        self.read("queued", move |connection| {
+            let mut statement = connection.prepare_cached(QUEUED)?;
+            let found = statement.query_map([tag.as_str()], |row| row.get::<_, String>(0))?;
+            found.map(|id| ExecutionId::new(&id?).map_err(|why| error::unreadable(0, why))).collect()
+        })
+        .await
+    }
+
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {
         let tag = tag.clone();
         self.read("depth", move |connection| {
@@ -129,6 +139,7 @@ impl WorkQueue for SqliteStore {
     }
 }
 
+const QUEUED: &str = "SELECT execution FROM jobs WHERE tag = ?1 ORDER BY id";
 const DEPTH: &str = "SELECT count(*) FROM jobs WHERE tag = ?1";
 
 impl SqliteStore {
@@ -186,6 +197,7 @@ fn lend(connection: &Connection, id: i64, worker: &WorkerId, until: Timestamp) -
             tag: Tag::new(&tag).map_err(|why| error::unreadable(0, why))?,
             number: row.get(1)?,
             body: row.get(2)?,
+            receipt: String::new(),
         })
     })
 }

@@ -12,6 +12,8 @@ use tokio::sync::broadcast;
 
 use crate::command::Terms;
 use crate::database::{self, Database, Settings};
+use crate::scratch::OwnFolder;
+use crate::workers::Written;
 use crate::writer::Wake;
 
 /// So many commands may wait for the writer, and a caller so long for a place among them: then it is told, and may come
@@ -22,12 +24,23 @@ pub(crate) const MAIN: Settings = Settings {
     places: 1024,
     patience: Some(Duration::from_secs(1)),
     checkpoint_pages: 4 * 1024,
+    syncs: true,
 };
+
+/// The same for a folder that nobody opens again: many rows come at once and wait as long as it takes, and nobody waits for
+/// the disk.
+pub(crate) const SCRATCH: Settings =
+    Settings { thread: "pyoco-index-writer", patience: None, syncs: false, ..MAIN };
 
 /// So many KiB of lines may wait for their writer: 16 MiB. Whoever has more waits: a task that floods is slowed down, and
 /// nothing of what it wrote is refused. The write-ahead log is moved at 16 MiB, so that a flood seldom keeps the disk busy.
-pub(crate) const LOGS: Settings =
-    Settings { thread: "pyoco-log-writer", places: 16 * 1024, patience: None, checkpoint_pages: 4 * 1024 };
+pub(crate) const LOGS: Settings = Settings {
+    thread: "pyoco-log-writer",
+    places: 16 * 1024,
+    patience: None,
+    checkpoint_pages: 4 * 1024,
+    syncs: true,
+};
 
 /// The embedded store. Clones share one folder, its files with their writers, and its lock.
 ///
@@ -44,19 +57,24 @@ struct Inner {
     logs: Database,
     /// The time that a caller gave last, for `wait`, which is given none. Before the first everything is due.
     last_now: AtomicI64,
+    workers: Written,
     /// Only one closes; others wait until it is done.
     closing: tokio::sync::Mutex<()>,
     lock: Mutex<Option<File>>,
+    /// Goes with the store, if it is its own.
+    _folder: Option<OwnFolder>,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(main: Database, logs: Database, lock: File) -> Self {
+    pub(crate) fn new(main: Database, logs: Database, lock: File, folder: Option<OwnFolder>) -> Self {
         let inner = Inner {
             main,
             logs,
             last_now: AtomicI64::new(i64::MAX),
+            workers: Written::default(),
             closing: tokio::sync::Mutex::new(()),
             lock: Mutex::new(Some(lock)),
+            _folder: folder,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -92,7 +110,7 @@ impl SqliteStore {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         terms: Terms,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.inner.main.write(terms, 1, work).await
     }
@@ -115,10 +133,17 @@ impl SqliteStore {
         self.inner.main.wakes()
     }
 
+    pub(crate) fn written_workers(&self) -> &Written {
+        &self.inner.workers
+    }
+
     pub(crate) fn last_now(&self) -> &AtomicI64 {
         &self.inner.last_now
     }
 }
+
+/// The folder is locked: nobody else can write.
+impl pyoco_ports::Peers for SqliteStore {}
 
 impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -30,8 +30,9 @@ fn append(execution: &str, bytes: Vec<u8>) -> Append {
 async fn together<T>(store: &SqliteStore, others: impl Future<Output = T>) -> T {
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (holding, held) = tokio::sync::oneshot::channel();
+    let mut holding = Some(holding);
     let hold = store.write(terms(Durability::Full), move |_| {
-        let _ = holding.send(());
+        let _ = holding.take().map(|holding| holding.send(()));
         let _ = wait.recv();
         Ok(())
     });
@@ -101,6 +102,25 @@ async fn only_a_transaction_of_progress_alone_does_not_wait_for_the_disk() {
     })
     .await;
     assert_eq!((progress.unwrap(), promise.unwrap()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_command_that_fails_by_itself_leaves_nothing_and_harms_nobody() {
+    let (_folder, store) = store();
+    let failing = store.write(terms(Durability::Full), |connection| {
+        connection.execute("INSERT INTO blobs (digest, bytes) VALUES ('half', x'00')", ())?;
+        connection.execute("INSERT INTO blobs (digest, bytes) VALUES ('half', x'01')", ())
+    });
+    let (before, failed, after) = together(&store, async {
+        tokio::join!(biased; store.append(append("a", vec![1])), failing, store.append(append("b", vec![1])))
+    })
+    .await;
+    assert!(before.is_ok() && failed.is_err() && after.is_ok());
+    let count = |sql: &'static str| {
+        store.read("count", move |connection| connection.query_row(sql, (), |row| row.get::<_, i64>(0)))
+    };
+    assert_eq!(count("SELECT count(*) FROM blobs").await.unwrap(), 0);
+    assert_eq!(count("SELECT count(*) FROM records").await.unwrap(), 2);
 }
 
 #[tokio::test]
@@ -216,10 +236,11 @@ async fn a_flood_of_lines_delays_no_command_and_whoever_writes_them_waits() {
     // The writer of lines is held, as by a slow disk.
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (holding, held) = tokio::sync::oneshot::channel();
+    let mut holding = Some(holding);
     let holder = store.clone();
     let hold = tokio::spawn(async move {
         let work = move |_: &Connection| {
-            let _ = holding.send(());
+            let _ = holding.take().map(|holding| holding.send(()));
             let _ = wait.recv();
             Ok(())
         };

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::{broadcast, watch};
 
 use crate::command::{Command, Lost, Ran};
+use crate::database::Settings;
 use crate::{aside, connection, error};
 
 /// So many commands share one transaction at most.
@@ -37,8 +38,8 @@ pub(crate) struct Writer {
     checkpoint_pages: i64,
     /// Where damage of the file is marked, if anywhere.
     mark: Option<PathBuf>,
-    /// What `PRAGMA synchronous` is set to.
-    synchronous: Durability,
+    /// What `PRAGMA synchronous` is set to; none if it is off and stays so.
+    synchronous: Option<Durability>,
     /// Something may be in the write-ahead log.
     dirty: bool,
     /// Why nothing is written any more.
@@ -51,17 +52,17 @@ impl Writer {
         inbox: Receiver<Box<dyn Command>>,
         wake: broadcast::Sender<Wake>,
         giving_up: watch::Sender<bool>,
-        checkpoint_pages: i64,
+        settings: &Settings,
         mark: Option<PathBuf>,
     ) -> Self {
-        let synchronous = Durability::Full;
+        let synchronous = settings.syncs.then_some(Durability::Full);
         // The file may have been left with a write-ahead log, so the first pause looks after it.
         Self {
             connection,
             inbox,
             wake,
             giving_up,
-            checkpoint_pages,
+            checkpoint_pages: settings.checkpoint_pages,
             mark,
             synchronous,
             dirty: true,
@@ -119,12 +120,8 @@ impl Writer {
             Durability::Full
         };
         self.synchronise(wanted).map_err(|error| self.stop(&error, ErrorKind::Unavailable))?;
-        self.statement("BEGIN IMMEDIATE").map_err(|error| self.lose(&error))?;
-        for command in batch {
-            if let Err(error) = self.step(command.as_mut()) {
-                let _ = self.statement("ROLLBACK");
-                return Err(self.lose(&error));
-            }
+        while !self.attempt(batch)? {
+            self.statement("ROLLBACK").map_err(|error| self.lose(&error))?;
         }
         self.statement("COMMIT").map_err(|error| {
             let _ = self.statement("ROLLBACK");
@@ -142,16 +139,21 @@ impl Writer {
         })
     }
 
-    /// Runs one command in a savepoint of its own. An error means that the whole transaction is lost.
-    fn step(&self, command: &mut dyn Command) -> rusqlite::Result<()> {
-        self.statement("SAVEPOINT command")?;
-        match command.run(&self.connection) {
-            Ran::Keep => self.statement("RELEASE command"),
-            Ran::Undo => {
-                self.statement("ROLLBACK TO command").and_then(|()| self.statement("RELEASE command"))
+    /// Runs every command of a batch in a transaction that is left open. Not done when one of them failed by itself: then
+    /// everything is to be undone and the others run again, which is rare, and cheaper than a savepoint for each.
+    fn attempt(&mut self, batch: &mut [Box<dyn Command>]) -> Result<bool, Lost> {
+        self.statement("BEGIN IMMEDIATE").map_err(|error| self.lose(&error))?;
+        for command in batch {
+            match command.run(&self.connection) {
+                Ran::Keep => {}
+                Ran::Undo => return Ok(false),
+                Ran::Lose(error) => {
+                    let _ = self.statement("ROLLBACK");
+                    return Err(self.lose(&error));
+                }
             }
-            Ran::Lose(error) => Err(error),
         }
+        Ok(true)
     }
 
     /// The transaction failed before COMMIT, so it was not done.
@@ -173,13 +175,13 @@ impl Writer {
     }
 
     fn synchronise(&mut self, wanted: Durability) -> rusqlite::Result<()> {
-        if self.synchronous != wanted {
+        if self.synchronous.is_some_and(|synchronous| synchronous != wanted) {
             let value = match wanted {
                 Durability::Full => "FULL",
                 Durability::Process => "NORMAL",
             };
             self.connection.pragma_update(None, "synchronous", value)?;
-            self.synchronous = wanted;
+            self.synchronous = Some(wanted);
         }
         Ok(())
     }

@@ -118,6 +118,11 @@ impl<'a> Drive<'a> {
         Ok(Claimed::Yes(Box::new(drive), glance))
     }
 
+    /// The epoch of the claim.
+    pub(crate) const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// Drives to an end. Dropping the future ends every attempt.
     pub(crate) async fn run(mut self, begun: Box<Glance>) -> Result<Driven, EngineError> {
         let mut glance = *begun;

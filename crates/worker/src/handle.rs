@@ -1,5 +1,9 @@
 //! One delivery from beginning to end: read it, claim, drive, and answer the queue as the outcome allows.
 
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use pyoco_core::command::{ClaimExecution, DeadLetter, FailExecution, Issuer, Request};
 use pyoco_core::event::ErrorInfo;
 use pyoco_core::ids::{Epoch, ExecutionId, WorkerId};
@@ -9,7 +13,7 @@ use pyoco_core::state::{Phase, State};
 use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
 use pyoco_engine::EngineError;
-use pyoco_ports::{DeadLetterRecord, Delivery, StoreError};
+use pyoco_ports::{DeadLetterRecord, Delivery, Listening, StoreError};
 use serde_json::json;
 
 use crate::drive::{Claimed, Drive, Driven};
@@ -28,6 +32,8 @@ const TRANSIENT_PAUSE: Millis = Millis(2_000);
 enum Answer {
     Ack,
     Nak(Millis),
+    /// Nobody can use it.
+    Refuse,
     /// Nothing at all: the message may be another's now.
     Silence,
 }
@@ -58,11 +64,13 @@ impl Shared {
     /// What becomes of a job that failed before its execution was claimed.
     async fn after_failure(&self, delivery: &Delivery, error: &EngineError) -> Answer {
         match error {
-            EngineError::Store(_) | EngineError::Busy(_) => Answer::Nak(TRANSIENT_PAUSE),
+            EngineError::Store(_) | EngineError::Unfollowed(_) | EngineError::Busy(_) => {
+                Answer::Nak(TRANSIENT_PAUSE)
+            }
             // Its log cannot be read, now or later: a person has to look, and the message says at what.
             EngineError::Log { .. } if delivery.number > UNKNOWN_TRIES => {
                 let buried = self.bury(delivery, &InvalidJob(error.to_string())).await;
-                if buried.is_ok() { Answer::Ack } else { Answer::Nak(UNKNOWN_PAUSE) }
+                if buried.is_ok() { Answer::Refuse } else { Answer::Nak(UNKNOWN_PAUSE) }
             }
             EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
         }
@@ -78,7 +86,7 @@ impl Shared {
                 self.fail_if_known(&delivery, &error).await;
                 // First the letter, then the message: dying in between repeats the letter, which is kept once.
                 match self.bury(&delivery, &error).await {
-                    Ok(()) => self.answer(delivery, Answer::Ack),
+                    Ok(()) => self.answer(delivery, Answer::Refuse),
                     Err(error) => notice!(error, Notice::DeadLetterLost, %worker_id, reason = %error),
                 }
                 return None;
@@ -112,21 +120,36 @@ impl Shared {
             match answer {
                 Answer::Ack => drop(store.ack(&delivery).await),
                 Answer::Nak(pause) => drop(store.nak(&delivery, pause, now).await),
+                Answer::Refuse => drop(store.refuse(&delivery).await),
                 Answer::Silence => {}
             }
         });
     }
 
-    async fn attend(&self, delivery: &Delivery, message: &JobMessage) -> Result<Attended, EngineError> {
-        let seen = self.engine.glance(&message.run_id, Seen::of).await?;
+    async fn attend(
+        &self,
+        delivery: &Delivery,
+        message: &JobMessage,
+        held: &AtomicU64,
+    ) -> Result<Attended, EngineError> {
+        let mut seen = self.engine.glance(&message.run_id, Seen::of).await?;
+        if seen.phase == Phase::Absent && self.engine.store().wants_snapshots() {
+            // Other implementations share the queue: one of them has accepted it.
+            self.engine.adopt_job(&message.run_id, message.adopted(&delivery.tag)).await?;
+            seen = self.engine.glance(&message.run_id, Seen::of).await?;
+        }
         match seen.phase {
             Phase::Absent if delivery.number > UNKNOWN_TRIES => {
                 let error = InvalidJob("there is no such run".to_owned());
                 self.bury(delivery, &error).await?;
-                return Ok((Answer::Ack, None));
+                return Ok((Answer::Refuse, None));
             }
             Phase::Absent | Phase::Created => return Ok((Answer::Nak(UNKNOWN_PAUSE), None)),
             Phase::Completed | Phase::Failed | Phase::Canceled => {
+                // Whoever ended it may have died before the end was to be seen.
+                if delivery.number > 1 {
+                    self.engine.show_again(&message.run_id).await?;
+                }
                 return Ok((Answer::Ack, Some(seen.status)));
             }
             Phase::Started | Phase::Failing | Phase::Canceling => {}
@@ -144,6 +167,8 @@ impl Shared {
             owner_expired: self.is_gone(seen.owner.as_ref()).await?,
             plan,
         };
+        // Before the claim, so that nothing is missed that is said after it.
+        let listening = self.engine.listen(&message.run_id).await?;
         let (drive, begun) = match Drive::claim(self, &message.run_id, claim).await? {
             Claimed::Yes(drive, begun) => (drive, begun),
             Claimed::No(Ok(answer)) => {
@@ -163,8 +188,13 @@ impl Shared {
             }
             Claimed::No(Err(rejection)) => return Err(rejection.into()),
         };
+        held.store(drive.epoch().0, Ordering::Relaxed);
         let (run_id, worker_id) = (&message.run_id, &self.options.worker);
-        Ok(match drive.run(begun).await {
+        let driven = tokio::select! {
+            driven = drive.run(begun) => driven,
+            never = self.attend_to_others(listening) => match never {},
+        };
+        Ok(match driven {
             Ok(Driven::Ended(status, failure)) => {
                 if status == RunStatus::Failed {
                     let (flow_name, tag) = (&message.flow_name, &delivery.tag);
@@ -197,32 +227,89 @@ impl Shared {
         Ok(heard.is_none_or(|at| at.after(self.options.disconnect_after) < self.now()))
     }
 
-    /// Attends to a delivery while its lease is extended, for as long as that takes: imports and tasks may take long.
+    /// Passes on what others say about a run in hand: a cancel reaches its tasks at once.
+    async fn attend_to_others(&self, listening: Option<Box<dyn Listening>>) -> Infallible {
+        if let Some(mut listening) = listening {
+            while let Some(heard) = listening.next().await {
+                if let Err(error) = self.engine.heard(&heard).await {
+                    tracing::warn!(run_id = %heard.execution, reason = %error, "what others say could not be looked at");
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Attends to a delivery while its lease is extended, for as long as that takes: imports and tasks may take long. A worker that
+    /// cannot know any more whether the run is its own lets go of it, without a word to the queue.
     async fn attend_with_lease(
         &self,
         delivery: &Delivery,
         message: &JobMessage,
     ) -> Result<Attended, EngineError> {
-        let attending = self.attend(delivery, message);
-        tokio::pin!(attending);
-        // It was leased just now.
-        let mut ticks = tokio::time::interval_at(
-            tokio::time::Instant::now() + self.options.extend_every,
-            self.options.extend_every,
-        );
+        // The epoch of the claim, once there is one.
+        let held = AtomicU64::new(0);
+        tokio::select! {
+            attended = self.attend(delivery, message, &held) => attended,
+            () = self.keep_lease(delivery, message, &held) => Ok((Answer::Silence, None)),
+            never = self.keep_beating(message) => match never {},
+        }
+    }
+
+    /// Shows now and then that somebody is at work.
+    async fn keep_beating(&self, message: &JobMessage) -> Infallible {
         loop {
-            tokio::select! {
-                attended = &mut attending => return attended,
-                _ = ticks.tick() => {
-                    // A lease that could not be extended may run out; the claim, not the lease, says whose it is.
-                    let extended = self.engine.store().extend(delivery, self.options.lease, self.now()).await;
-                    if let Err(error) = extended {
-                        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
-                        notice!(warn, Notice::LeaseNotExtended, %run_id, %worker_id, reason = %error);
+            tokio::time::sleep(self.options.run_heartbeat_every).await;
+            // Advisory: the next one comes soon.
+            let _ = self.engine.beat(&message.run_id).await;
+        }
+    }
+
+    /// Extends the lease in time; returns when the execution is, or may be, another's.
+    async fn keep_lease(&self, delivery: &Delivery, message: &JobMessage, held: &AtomicU64) {
+        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+        // It was leased just now.
+        let mut sure = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval_at(sure + self.options.extend_every, self.options.extend_every);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let asked = ticks.tick().await;
+            match self.extend(delivery, message, held).await {
+                Ok(true) => sure = asked,
+                Ok(false) => return,
+                Err(error) => {
+                    notice!(warn, Notice::LeaseNotExtended, %run_id, %worker_id, reason = %error);
+                    if !self.engine.store().is_exclusive() && sure.elapsed() >= self.patience() {
+                        tracing::warn!(%run_id, %worker_id, "let go of: the store was away for too long");
+                        return;
                     }
                 }
             }
         }
+    }
+
+    /// Extends the lease of a job whose execution is still this worker's own; `false` if it is another's. An extension is not
+    /// fenced by the queue, so it is the log that is asked.
+    async fn extend(
+        &self,
+        delivery: &Delivery,
+        message: &JobMessage,
+        held: &AtomicU64,
+    ) -> Result<bool, EngineError> {
+        let store = self.engine.store();
+        let held = held.load(Ordering::Relaxed);
+        if held > 0 && !store.is_exclusive() {
+            let newest = self.engine.look(&message.run_id, |state| state.epoch.0).await?;
+            if newest.is_some_and(|newest| newest > held) {
+                return Ok(false);
+            }
+        }
+        store.extend(delivery, self.options.lease, self.now()).await?;
+        Ok(true)
+    }
+
+    /// A lease that nobody could extend for so long is about to run out.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.options.lease.0.saturating_sub(self.options.lease.0 / 10))
     }
 
     async fn cannot_load(

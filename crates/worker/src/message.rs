@@ -1,6 +1,8 @@
 //! The job message, as the original writes it: lenient about what is missing, strict about what is there.
 
-use pyoco_core::ids::ExecutionId;
+use pyoco_core::command::{ForeignStatus, ImportSnapshot, Workflow};
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId};
 use pyoco_core::json::{self, Limits, Object};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,9 +20,15 @@ pub struct JobMessage {
     /// The text of the flow, when it came with the submission.
     #[serde(default)]
     pub workflow_yaml: Option<String>,
-    /// Its labels; read only so that a wrong one is noticed.
+    /// Its labels.
     #[serde(default)]
     pub tags: Option<Vec<Value>>,
+    /// Whose it is.
+    #[serde(default)]
+    pub tenant_id: Option<String>,
+    /// The key it was submitted with.
+    #[serde(default)]
+    pub api_key_id: Option<String>,
     /// When it was submitted; read only so that a wrong one is noticed.
     #[serde(default)]
     pub submitted_at: Option<f64>,
@@ -45,6 +53,27 @@ impl JobMessage {
             return Err(invalid("missing_fields"));
         }
         Self::deserialize(&value).map_err(|error| InvalidJob(error.to_string()))
+    }
+
+    /// The execution that it asks for, as one that another implementation has accepted.
+    pub(crate) fn adopted(&self, tag: &Tag) -> ImportSnapshot {
+        let labels = self.tags.iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        let workflow = self.workflow_yaml.as_deref().map(|text| Workflow {
+            text: text.into(),
+            sha256: Digest::of_bytes(text.as_bytes()).to_string(),
+        });
+        ImportSnapshot {
+            status: ForeignStatus::Pending,
+            input: self.params.clone().unwrap_or_default(),
+            worker: None,
+            error: None,
+            graph_id: self.flow_name.clone(),
+            tag: Some(tag.clone()),
+            labels: labels.collect(),
+            tenant_id: self.tenant_id.as_deref().and_then(|tenant| TenantId::new(tenant).ok()),
+            api_key_id: self.api_key_id.clone(),
+            workflow,
+        }
     }
 
     /// Whose a message is, also when it makes no sense otherwise.

@@ -1,26 +1,43 @@
 //! The same random history on two stores gives the same answers.
+//!
+//! Two forms: stores that are told the time are compared in everything. A store that lives in real time and leaves
+//! consequences to its caller is compared in everything that does not depend on when a lease runs out.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pyoco_core::ids::JobId;
 use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{
-    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, LogLine, LogStream, Store,
+    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, IndexRow, LogLine, LogStream, Store,
     WorkerRecord,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::samples::{at, execution, job, line, record, row, tag, tenant, worker};
+use crate::samples::{
+    at, execution, job, line, record, report, row, snapshot, tag, tenant, unmarked, worker,
+};
 
 const STATUSES: [RunStatus; 4] =
     [RunStatus::Pending, RunStatus::Running, RunStatus::Completed, RunStatus::Cancelled];
 
+/// How long a job that was given back may take until it is there again, in a store that lives in real time.
+const SOON: Duration = Duration::from_secs(10);
+
 /// Runs `steps` random operations on both stores and compares every answer. The seed is in every message.
 pub async fn differ(one: &dyn Store, other: &dyn Store, seed: u64, steps: usize) {
-    let mut left = Side::new(one);
-    let mut right = Side::new(other);
+    compare(Side::new(one, Terms::Told), Side::new(other, Terms::Told), seed, steps).await;
+}
+
+/// The same for a store that lives in real time: its leases must be so long that none runs out in between. The ids of jobs,
+/// their order across tags, and who carries out the consequences of a record are a store's own.
+pub async fn differ_in_real_time(reference: &dyn Store, other: &dyn Store, seed: u64, steps: usize) {
+    compare(Side::new(reference, Terms::RealTime), Side::new(other, Terms::RealTime), seed, steps).await;
+}
+
+async fn compare(mut left: Side<'_>, mut right: Side<'_>, seed: u64, steps: usize) {
     // Both sides draw the same numbers, so they do the same things.
     let (mut left_dice, mut right_dice) = (ChaCha8Rng::seed_from_u64(seed), ChaCha8Rng::seed_from_u64(seed));
     for step in 0..steps {
@@ -30,16 +47,26 @@ pub async fn differ(one: &dyn Store, other: &dyn Store, seed: u64, steps: usize)
     }
 }
 
+/// What both sides can be held to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Terms {
+    /// Stores that are told the time.
+    Told,
+    /// One of them lives in real time.
+    RealTime,
+}
+
 /// One store, and the deliveries it has given. Job ids are a store's own; they are compared by order of appearance.
 struct Side<'a> {
     store: &'a dyn Store,
+    terms: Terms,
     deliveries: Vec<Delivery>,
     names: BTreeMap<JobId, usize>,
 }
 
 impl<'a> Side<'a> {
-    fn new(store: &'a dyn Store) -> Self {
-        Self { store, deliveries: Vec::new(), names: BTreeMap::new() }
+    fn new(store: &'a dyn Store, terms: Terms) -> Self {
+        Self { store, terms, deliveries: Vec::new(), names: BTreeMap::new() }
     }
 
     async fn step(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
@@ -48,8 +75,14 @@ impl<'a> Side<'a> {
         match dice.random_range(0..16) {
             0..=3 => self.append(dice, &name, tag_name, now).await,
             4 => format!("{:?}", self.store.enqueue(job(&name, tag_name), at(now)).await.is_ok()),
-            5 | 6 => self.take(dice, tag_name, now).await,
-            7 => self.settle(dice, now).await,
+            5 | 6 => match self.terms {
+                Terms::Told => self.take(dice, tag_name, now).await,
+                Terms::RealTime => self.take_one_tag(tag_name, dice.random_range(1..4), now).await,
+            },
+            7 => match self.terms {
+                Terms::Told => self.settle(dice, now).await,
+                Terms::RealTime => self.settle_in_hand(dice, now).await,
+            },
             8 => {
                 let mut row = row(&name, dice.random_range(0..9), dice.random_range(0..20));
                 row.summary.status = STATUSES[dice.random_range(0..STATUSES.len())];
@@ -59,7 +92,7 @@ impl<'a> Side<'a> {
                 row.summary.tenant_id = dice.random_bool(0.5).then(|| tenant("team"));
                 row.next_timer = dice.random_bool(0.5).then(|| at(dice.random_range(0..50)));
                 row.wants_job = dice.random_bool(0.5);
-                format!("{:?}", self.store.put(row).await.is_ok())
+                self.put(row, dice.random_bool(0.5)).await
             }
             9 => self.list(dice, tag_name).await,
             10 => {
@@ -77,15 +110,17 @@ impl<'a> Side<'a> {
                 format!("{digest} {:?}", self.store.get_blob(&digest).await.unwrap())
             }
             12 => {
-                let seen = WorkerRecord {
-                    worker: worker(&name),
-                    seen_at: at(now),
-                    hidden: dice.random_bool(0.3),
-                    body: b"{}".to_vec(),
-                };
+                let seen = WorkerRecord { hidden: dice.random_bool(0.3), ..report(&name, now) };
                 self.store.report(seen).await.unwrap();
                 let hidden = self.store.hide(&worker("e1"), dice.random_bool(0.5)).await.unwrap();
-                format!("{hidden:?} {:?}", self.store.workers().await.unwrap())
+                let workers = self.store.workers().await.unwrap();
+                match self.terms {
+                    Terms::Told => format!("{hidden:?} {workers:?}"),
+                    Terms::RealTime => {
+                        let workers: Vec<_> = workers.into_iter().map(unmarked).collect();
+                        format!("{:?} {workers:?}", hidden.map(unmarked))
+                    }
+                }
             }
             13 => self.lines(dice, &name, now).await,
             14 => {
@@ -115,12 +150,37 @@ impl<'a> Side<'a> {
         append.drop_job = dice.random_bool(0.3);
         append.enqueue = dice.random_bool(0.3).then(|| job(name, tag_name));
         append.row = dice.random_bool(0.5).then(|| row(name, append.expected.0 + 1, now));
-        let answer = match self.store.append(append).await {
-            Ok(appended) => format!("appended {}", appended.consequences_done),
+        let answer = match self.store.append(append.clone()).await {
+            Ok(appended) if appended.consequences_done => "appended".to_owned(),
+            Ok(_) => {
+                assert!(self.terms == Terms::RealTime, "these stores do it in one step");
+                self.carry_out(append, now).await;
+                "appended".to_owned()
+            }
             Err(AppendError::Conflict { expected, actual }) => format!("conflict {expected} {actual}"),
             Err(AppendError::Store(error)) => panic!("{error}"),
         };
         format!("{answer} {known:?} {}", self.store.depth(&tag(tag_name)).await.unwrap())
+    }
+
+    /// What a store that does only the append leaves to its caller, in the order in which the others do it.
+    async fn carry_out(&self, append: Append, now: u64) {
+        if append.drop_job {
+            self.store.drop_waiting(&append.execution).await.unwrap();
+        }
+        if let Some(job) = append.enqueue {
+            self.store.enqueue(job, at(now)).await.unwrap();
+        }
+        if let Some(row) = append.row {
+            self.put(row, true).await;
+        }
+    }
+
+    async fn put(&self, row: IndexRow, published: bool) -> String {
+        let snapshot = snapshot(&row);
+        let done =
+            if published { self.store.publish_row(row, snapshot).await } else { self.store.put(row).await };
+        format!("{:?}", done.is_ok())
     }
 
     async fn take(&mut self, dice: &mut ChaCha8Rng, tag_name: &str, now: u64) -> String {
@@ -136,6 +196,85 @@ impl<'a> Side<'a> {
             self.deliveries.push(delivery);
         }
         shown.join(", ")
+    }
+
+    /// Of one tag, in order: the order of jobs of several tags is a store's own.
+    async fn take_one_tag(&mut self, tag_name: &str, most: usize, now: u64) -> String {
+        let tags = [tag(tag_name)];
+        let in_hand = self.deliveries.iter().filter(|delivery| delivery.tag == tags[0]).count() as u64;
+        let waiting = self.store.depth(&tags[0]).await.unwrap() - in_hand;
+        let taking = async {
+            let mut taken: Vec<Delivery> = Vec::new();
+            loop {
+                let left = most - taken.len();
+                taken.extend(
+                    self.store.take(&tags, &worker("w"), left, Millis(u64::MAX), at(now)).await.unwrap(),
+                );
+                // What was put there a moment ago may need a moment.
+                if taken.len() == most || taken.len() as u64 >= waiting {
+                    return taken;
+                }
+                self.store.wait(&tags, SOON).await.unwrap();
+            }
+        };
+        let taken = tokio::time::timeout(SOON, taking).await.expect("what waits can be taken");
+        let shown = taken.iter().map(described).collect::<Vec<_>>().join(", ");
+        self.deliveries.extend(taken);
+        format!("{waiting} wait, {shown}")
+    }
+
+    /// Settles one that is in hand. One that is given back comes again, behind or before the others of its tag.
+    async fn settle_in_hand(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
+        let (choice, pick) = (dice.random_range(0..4), dice.random::<u32>());
+        if self.deliveries.is_empty() {
+            return "nothing in hand".to_owned();
+        }
+        let place = pick as usize % self.deliveries.len();
+        match choice {
+            0 => {
+                let delivery = self.deliveries.remove(place);
+                self.store.ack(&delivery).await.unwrap();
+                format!("ack {}", self.store.depth(&delivery.tag).await.unwrap())
+            }
+            1 => {
+                let delivery = self.deliveries.remove(place);
+                self.store.refuse(&delivery).await.unwrap();
+                "refuse".to_owned()
+            }
+            2 => {
+                let delivery = self.deliveries.remove(place);
+                self.store.nak(&delivery, Millis(0), at(now)).await.unwrap();
+                self.take_until(&delivery, now).await
+            }
+            _ => {
+                let delivery = &self.deliveries[place];
+                self.store.extend(delivery, Millis(u64::MAX), at(now)).await.unwrap();
+                "extend".to_owned()
+            }
+        }
+    }
+
+    /// Takes everything of a tag until a job that was given back is there again.
+    async fn take_until(&mut self, back: &Delivery, now: u64) -> String {
+        let taking = async {
+            let mut taken: Vec<Delivery> = Vec::new();
+            loop {
+                let tags = [back.tag.clone()];
+                let more =
+                    self.store.take(&tags, &worker("w"), 100, Millis(u64::MAX), at(now)).await.unwrap();
+                taken.extend(more);
+                if taken.iter().any(|delivery| delivery.id == back.id) {
+                    break;
+                }
+                self.store.wait(&tags, SOON).await.unwrap();
+            }
+            taken
+        };
+        let mut taken = tokio::time::timeout(SOON, taking).await.expect("what is given back comes again");
+        taken.sort_by_key(described);
+        let shown = taken.iter().map(described).collect::<Vec<_>>().join(", ");
+        self.deliveries.extend(taken);
+        shown
     }
 
     async fn settle(&self, dice: &mut ChaCha8Rng, now: u64) -> String {
@@ -182,4 +321,9 @@ impl<'a> Side<'a> {
         let second = self.store.list(&filter, 2).await.unwrap();
         format!("{first:?} {second:?}")
     }
+}
+
+/// A delivery without its id.
+fn described(delivery: &Delivery) -> String {
+    format!("{} {} {}", delivery.tag, delivery.number, String::from_utf8_lossy(&delivery.body))
 }

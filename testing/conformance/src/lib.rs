@@ -20,18 +20,40 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use pyoco_core::time::{Millis, Timestamp};
 use pyoco_ports::Store;
 
-pub use differential::differ;
+pub use differential::{differ, differ_in_real_time};
 
 /// A store under test.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// An empty store of its own.
+    /// An empty store of its own. Those that it gave before are not used any more.
     async fn fresh(&self) -> Arc<dyn Store>;
 
     /// The same store after the process was lost and came back; `None` if nothing survives.
     async fn lose_and_reopen(&self, store: Arc<dyn Store>) -> Option<Arc<dyn Store>>;
+
+    /// How long a job is lent. A store that decides this by itself says what it was set to.
+    fn lease(&self) -> Millis {
+        Millis(30_000)
+    }
+
+    /// How far off the end of a lease or of a delay may be. A store that is told the time has none; one that lives in real
+    /// time needs some, for a machine that is busy with other things. MUST be less than half a lease.
+    fn slack(&self) -> Millis {
+        Millis(0)
+    }
+
+    /// Lets time pass and gives the instant after it. A store that lives in real time has to sleep.
+    async fn pass(&self, now: Timestamp, by: Millis) -> Timestamp {
+        now.after(by)
+    }
+
+    /// Whether the oldest job of several tags comes first. A store with a queue for each tag can say that of each tag alone.
+    fn orders_tags_together(&self) -> bool {
+        true
+    }
 }
 
 type CaseFuture<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -82,9 +104,11 @@ cases! {
     "queue/extend" => queue::extend,
     "queue/ack" => queue::ack,
     "queue/nak" => queue::nak,
+    "queue/refuse" => queue::refuse,
     "queue/drop" => queue::drop_waiting,
     "queue/depth" => queue::depth,
     "index/monotone" => index::monotone,
+    "index/publish" => index::publish,
     "index/get" => index::get,
     "index/filter" => index::filter,
     "index/pages" => index::pages,

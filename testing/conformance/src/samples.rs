@@ -3,9 +3,8 @@
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::{RunStatus, RunSummary};
-use pyoco_ports::{Append, IndexRow, Job, LogLine, LogStream};
-
-pub(crate) const LEASE: Millis = Millis(30_000);
+use pyoco_ports::{Append, IndexRow, Job, LogLine, LogStream, WorkerRecord};
+use serde_json::{Value, json};
 
 pub(crate) fn execution(name: &str) -> ExecutionId {
     ExecutionId::new(name).unwrap()
@@ -29,8 +28,10 @@ pub(crate) fn record(name: &str, expected: u64) -> Append {
     Append::new(execution(name), Version(expected), bytes)
 }
 
+/// A job, in the form that other implementations read too.
 pub(crate) fn job(name: &str, tag_name: &str) -> Job {
-    Job { execution: execution(name), tag: tag(tag_name), body: format!("job of {name}").into_bytes() }
+    let body = json!({"run_id": name, "flow_name": "main", "tag": tag_name, "params": {"text": "ünï"}});
+    Job { execution: execution(name), tag: tag(tag_name), body: serde_json::to_vec(&body).unwrap() }
 }
 
 pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
@@ -57,6 +58,36 @@ pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
         next_timer: None,
         wants_job: false,
     }
+}
+
+/// The snapshot of a row, in the members that the contract gives it.
+pub(crate) fn snapshot(row: &IndexRow) -> Vec<u8> {
+    let mut members = serde_json::to_value(&row.summary).unwrap();
+    members["params"] = json!({"text": "ünï", "number": 0.1});
+    members["version"] = json!(row.version);
+    serde_json::to_vec(&members).unwrap()
+}
+
+/// A report, as workers write it.
+pub(crate) fn report(name: &str, millis: u64) -> WorkerRecord {
+    let seen = at(millis).as_unix_seconds();
+    let body = json!({
+        "worker_id": name, "instance_id": name, "state": "IDLE", "hidden": false, "tags": ["ünï"],
+        "last_seen_at": seen, "last_heartbeat_at": seen, "heartbeat_at": seen, "updated_at": seen,
+    });
+    WorkerRecord {
+        worker: worker(name),
+        seen_at: at(millis),
+        hidden: false,
+        body: serde_json::to_vec(&body).unwrap(),
+    }
+}
+
+/// A record without what a store may keep in either place: the mark in the body.
+pub(crate) fn unmarked(record: WorkerRecord) -> (WorkerId, Timestamp, bool, Value) {
+    let mut body: Value = serde_json::from_slice(&record.body).unwrap();
+    body["hidden"] = Value::Null;
+    (record.worker, record.seen_at, record.hidden, body)
 }
 
 pub(crate) fn tenant(name: &str) -> TenantId {

@@ -189,5 +189,6 @@ pub fn import(status: ForeignStatus) -> ImportSnapshot {
         labels: Vec::new(),
         tenant_id: None,
         api_key_id: None,
+        workflow: None,
     }
 }

@@ -28,7 +28,7 @@ pub struct ServerArguments {
 pub enum ServerCommand {
     /// Starts the server and stays up until it is told to stop
     #[command(
-        after_help = "Example:\n  pyoco-server up --flows ./flows\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
+        after_help = "Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
     )]
     Up(Box<UpArguments>),
 }
@@ -48,7 +48,7 @@ pub struct UpArguments {
     /// The folder of the embedded store [default: ./.pyoco] [env: PYOCO_DATA_DIR]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Where NATS is; without it the embedded store is used [env: PYOCO_NATS_URL]
+    /// Where NATS is, several servers separated by commas; without it the embedded store is used [env: PYOCO_NATS_URL]
     #[arg(long, value_name = "URL")]
     pub nats_url: Option<String>,
     /// The language of the dashboard [env: PYOCO_DASHBOARD_LANG]
@@ -57,9 +57,12 @@ pub struct UpArguments {
     /// Start a nats-server too
     #[arg(long)]
     pub with_nats_bootstrap: bool,
-    /// Run no worker in this process
-    #[arg(long)]
+    /// Run no worker in this process; with NATS there is none unless --with-worker is given
+    #[arg(long, conflicts_with = "with_worker")]
     pub no_worker: bool,
+    /// Run a worker in this process, also with NATS
+    #[arg(long)]
+    pub with_worker: bool,
     /// The worker in this process
     #[command(flatten)]
     pub worker: WorkerArguments,
@@ -82,7 +85,7 @@ pub enum Language {
     name = "pyoco-worker",
     version,
     about = "Takes runs from the queue and runs their tasks",
-    after_help = "Examples:\n  pyoco-worker --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both."
+    after_help = "Examples:\n  pyoco-worker --nats-url nats://127.0.0.1:4222 --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both."
 )]
 pub struct StandaloneWorkerArguments {
     /// Where NATS is [default: nats://127.0.0.1:4222] [env: PYOCO_NATS_URL]
@@ -170,9 +173,10 @@ impl UpArguments {
         apply_common(config, self.log_level, &self.worker);
     }
 
-    /// What the server is started with.
-    pub fn options(&self, env: HashMap<String, String>) -> ServerOptions {
-        let worker = (!self.no_worker).then(|| self.worker.options(env));
+    /// What the server is started with. Beside others it answers requests only; alone it has to do everything.
+    pub fn options(&self, config: &Config, env: HashMap<String, String>) -> ServerOptions {
+        let has_worker = self.with_worker || (config.nats_url.is_none() && !self.no_worker);
+        let worker = has_worker.then(|| self.worker.options(env));
         ServerOptions { host: self.host.clone(), port: self.port, worker }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pyoco_core::notice::Notice;
 use pyoco_server::config::{Config, environment};
-use pyoco_server::{Backend, Functions, Server, ServerOptions, StartError, Worker, logging};
+use pyoco_server::{Backend, Functions, Role, Server, ServerOptions, StartError, Worker, logging};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::parse;
@@ -65,21 +65,27 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
     if up.with_nats_bootstrap {
-        return Err(StartError::NatsNotBuilt);
+        return Err(StartError::BootstrapNotBuilt);
     }
     let mut config = Config::from_env()?;
     up.apply(&mut config);
     logging::start(&config.log);
-    let data_dir = config.data_dir.clone();
+    let data = match &config.nats_url {
+        Some(url) => format!("in NATS at {}", without_secrets(url)),
+        None => config.data_dir.display().to_string(),
+    };
     let mut signals = Signals::listen()?;
-    let options: ServerOptions = up.options(environment());
+    let options: ServerOptions = up.options(&config, environment());
     let has_worker = options.worker.is_some();
     let server = Server::start(config, options, Functions::new()).await?;
     let address = server.address();
     say(&format!("pyoco-server {} is up: http://{address}", env!("CARGO_PKG_VERSION")));
     say(&format!("  API       http://{address}/docs"));
-    say(&format!("  data      {}", data_dir.display()));
-    say(&format!("  worker    {}", if has_worker { "in this process" } else { "none here" }));
+    say(&format!("  data      {data}"));
+    say(&format!(
+        "  worker    {}",
+        if has_worker { "in this process" } else { "none here; start one with pyoco-worker" }
+    ));
     say("  stop with Ctrl-C; running tasks may finish, a second Ctrl-C ends them");
     let signal = tokio::select! {
         signal = signals.next() => signal,
@@ -97,7 +103,7 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     arguments.apply(&mut config);
     logging::start(&config.log);
     let mut signals = Signals::listen()?;
-    let backend = Backend::open(config).await?;
+    let backend = Backend::open_as(config, Role::Worker(arguments.worker.worker_id.clone())).await?;
     let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(environment()))?;
     worker.check().await?;
     let working = async {
@@ -124,6 +130,17 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     worker.close().await?;
     backend.close().await?;
     Ok(ended)
+}
+
+/// The addresses without what stands before an `@`.
+fn without_secrets(urls: &str) -> String {
+    let shown = |url: &str| match url.split_once("://") {
+        Some((scheme, rest)) => {
+            format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+        }
+        None => url.rsplit_once('@').map_or(url, |(_, host)| host).to_owned(),
+    };
+    urls.split(',').map(|url| shown(url.trim())).collect::<Vec<_>>().join(",")
 }
 
 fn say(text: &str) {

@@ -2,8 +2,8 @@
 
 use super::draft::Draft;
 use super::{Ruling, advance};
-use crate::command::CreateExecution;
-use crate::event::{ExecutionCreated, ExecutionStarted, WorkflowRef};
+use crate::command::{CreateExecution, Workflow};
+use crate::event::{ExecutionCreated, ExecutionStarted};
 use crate::outcome::{Outcome, Reason};
 use crate::state::Phase;
 
@@ -28,10 +28,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Ruling
         labels: command.labels.clone(),
         tenant_id: command.tenant_id.clone(),
         api_key_id: command.api_key_id.clone(),
-        workflow: command.workflow.as_ref().map(|workflow| WorkflowRef {
-            sha256: workflow.sha256.clone(),
-            bytes: workflow.text.len() as u64,
-        }),
+        workflow: command.workflow.as_ref().map(Workflow::reference),
         graph_version: command.graph_version,
         retry_of: command.retry_of.clone(),
         extra: Default::default(),

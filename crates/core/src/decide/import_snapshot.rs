@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::{Ruling, ending};
-use crate::command::{ForeignStatus, ImportSnapshot};
+use crate::command::{ForeignStatus, ImportSnapshot, Workflow};
 use crate::event::{ErrorInfo, ExecutionCompleted, ExecutionCreated, ExecutionStarted};
 use crate::ids::WorkerId;
 use crate::outcome::{Outcome, Reason};
@@ -49,6 +49,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ImportSnapshot) -> Ruling 
 }
 
 fn create(draft: &mut Draft<'_>, command: &ImportSnapshot) {
+    if let Some(workflow) = &command.workflow {
+        draft.keep_workflow(&workflow.text);
+    }
     draft.emit(ExecutionCreated {
         graph_id: command.graph_id.clone(),
         input: Some(command.input.clone()),
@@ -56,7 +59,7 @@ fn create(draft: &mut Draft<'_>, command: &ImportSnapshot) {
         labels: command.labels.clone(),
         tenant_id: command.tenant_id.clone(),
         api_key_id: command.api_key_id.clone(),
-        workflow: None,
+        workflow: command.workflow.as_ref().map(Workflow::reference),
         graph_version: None,
         retry_of: None,
         extra: Default::default(),

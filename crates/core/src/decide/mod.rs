@@ -61,7 +61,9 @@ pub fn decide(state: &mut State, request: &Request) -> Result<Decision, Rejectio
     let outcome = run(&mut draft, &request.command).map_err(reject)?;
     advance::end_overlong(&mut draft);
     let (events, mut effects, facts) = draft.finish();
-    if !needed_job && needs_job(state) {
+    // What another implementation has accepted has its job already.
+    let is_imported = matches!(request.command, Command::ImportSnapshot(_));
+    if !needed_job && needs_job(state) && !is_imported {
         let tag = state.origin.as_ref().and_then(|origin| origin.tag.clone());
         effects.push(Effect::EnqueueJob(tag));
     }

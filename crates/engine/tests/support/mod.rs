@@ -87,6 +87,9 @@ impl WorkQueue for Faulty {
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {
         self.inner.depth(tag).await
     }
+    async fn queued(&self, tag: &Tag) -> Result<Vec<ExecutionId>, StoreError> {
+        self.inner.queued(tag).await
+    }
 }
 
 #[async_trait]
@@ -175,6 +178,8 @@ impl TaskLogs for Faulty {
         self.inner.read_lines(execution, after, limit).await
     }
 }
+
+impl Peers for Faulty {}
 
 /// A clock that only the test moves.
 pub(crate) struct Hands(AtomicI64);

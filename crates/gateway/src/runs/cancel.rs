@@ -37,7 +37,15 @@ pub(crate) async fn cancel(
     let answer = to_its_end(async move {
         let command = CancelExecution { reason: None };
         let request = pyoco_core::command::Request::new(issuer, clock.now(), command);
-        engine.command(&cancelled, &request).await
+        match engine.command(&cancelled, &request).await {
+            // Another implementation has accepted it; from now on it has a log.
+            Err(EngineError::Rejected(Rejection { reason: Reason::UnknownExecution(_), .. }))
+                if engine.adopt(&cancelled).await? =>
+            {
+                engine.command(&cancelled, &request).await
+            }
+            answer => answer,
+        }
     });
     match answer.await? {
         // It has ended: that is what is shown.

@@ -70,6 +70,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -
             let Some(shown) = app.engine.look(&row.execution, Shown::of).await? else {
                 continue;
             };
+            let shown = app.with_foreign(&row.execution, shown).await?;
             items.push(Entry::Full(shown.members(true, &mut room)));
         } else {
             items.push(Entry::Summary(Box::new(heard.with_heartbeat(&app, row.summary).await)));

@@ -5,6 +5,7 @@ use pyoco_core::ids::ExecutionId;
 use pyoco_core::notice::Notice;
 use pyoco_core::state::State;
 use pyoco_core::view::{RunSnapshot, RunStatus};
+use pyoco_engine::may_be_foreign;
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
@@ -20,7 +21,21 @@ pub(crate) struct Shown {
     pub(crate) event: u64,
     /// A worker holds it.
     pub(crate) is_claimed: bool,
+    /// What another implementation says about it, if that is who runs it.
+    foreign: Option<Map<String, Value>>,
+    may_be_foreign: bool,
 }
+
+/// What only the one who runs it knows.
+const FOREIGN: [&str; 7] = [
+    "tasks",
+    "task_records",
+    "task_records_truncated",
+    "start_time",
+    "end_time",
+    "heartbeat_at",
+    "worker_id",
+];
 
 impl Shown {
     pub(crate) fn of(state: &State) -> Self {
@@ -28,6 +43,8 @@ impl Shown {
             snapshot: RunSnapshot::of(state, None),
             event: state.events.0,
             is_claimed: state.claim.is_some(),
+            foreign: None,
+            may_be_foreign: may_be_foreign(state),
         }
     }
 
@@ -43,8 +60,19 @@ impl Shown {
             Ok(Value::Object(members)) => members,
             Ok(_) | Err(_) => Map::new(),
         };
+        if let Some(mut foreign) = self.foreign {
+            for name in FOREIGN {
+                match foreign.shift_remove(name) {
+                    Some(value) if !value.is_null() => drop(members.insert(name.to_owned(), value)),
+                    // Its name is said once at the beginning, if at all.
+                    Some(_) | None if name == "worker_id" => drop(members.shift_remove(name)),
+                    Some(_) | None => {}
+                }
+            }
+        }
         if !with_records {
             members.shift_remove("task_records");
+            members.shift_remove("task_records_truncated");
         }
         members
     }
@@ -98,7 +126,19 @@ impl Shared {
             let tenant = state.origin.as_ref().and_then(|origin| origin.tenant.as_ref());
             caller.may_see(tenant).then(|| Shown::of(state))
         });
-        seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(run.as_str()))
+        let shown = seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(run.as_str()))?;
+        self.with_foreign(run, shown).await
+    }
+
+    /// Adds what another implementation says about a run that it has.
+    pub(crate) async fn with_foreign(&self, run: &ExecutionId, mut shown: Shown) -> Result<Shown, Refusal> {
+        if shown.may_be_foreign
+            && self.engine.store().wants_snapshots()
+            && let Some(Value::Object(members)) = self.engine.foreign_snapshot(run).await?
+        {
+            shown.foreign = Some(members);
+        }
+        Ok(shown)
     }
 }
 
@@ -122,6 +162,10 @@ pub(crate) async fn with_lack_of_worker(app: &Shared, shown: &mut Shown) {
 /// Adds what the registry says about the worker of a run. The registry is advisory: when it cannot be asked, nothing is said.
 pub(crate) async fn with_worker(app: &App, shown: &mut Shown) -> Map<String, Value> {
     let mut about = Map::new();
+    let says_who = |foreign: &Map<String, Value>| foreign.get("worker_id").is_some_and(Value::is_string);
+    if shown.foreign.as_ref().is_some_and(|foreign| !says_who(foreign)) {
+        return about;
+    }
     let Some(worker) = shown.snapshot.worker_id.clone() else { return about };
     let record = match app.engine.store().worker(&worker).await {
         Ok(record) => record,

@@ -176,8 +176,7 @@ fn refused(error: EngineError) -> Refusal {
             let detail = "this idempotency key was used with another request";
             Refusal::new(axum::http::StatusCode::CONFLICT, detail).noticed(Notice::InvalidRequest)
         }
-        EngineError::Rejected(_) | EngineError::Store(_) | EngineError::Log { .. } | EngineError::Busy(_) => {
-            error.into()
-        }
+        EngineError::Rejected(_) | EngineError::Store(_) | EngineError::Unfollowed(_) => error.into(),
+        EngineError::Log { .. } | EngineError::Busy(_) => error.into(),
     }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use pyoco_api::{ErrorBody, RunTasks};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::RunId;
 use super::snapshot::Room;
@@ -21,14 +21,12 @@ pub(crate) async fn tasks(
     caller: Caller,
     RunId(run): RunId,
 ) -> Result<Json<Value>, Refusal> {
-    let mut snapshot = app.shown(&caller, &run).await?.snapshot;
-    Room::new(&app).fit(&mut snapshot);
-    Ok(Json(json!({
-        "run_id": snapshot.run_id,
-        "flow_name": snapshot.flow_name,
-        "status": snapshot.status,
-        "tasks": snapshot.tasks,
-        "task_records": snapshot.task_records,
-        "task_records_truncated": snapshot.task_records_truncated,
-    })))
+    let mut members = app.shown(&caller, &run).await?.members(true, &mut Room::new(&app));
+    let mut shown = Map::new();
+    for name in ["run_id", "flow_name", "status", "tasks", "task_records"] {
+        shown.insert(name.to_owned(), members.shift_remove(name).unwrap_or_default());
+    }
+    let truncated = members.shift_remove("task_records_truncated").unwrap_or(json!(false));
+    shown.insert("task_records_truncated".to_owned(), truncated);
+    Ok(Json(Value::Object(shown)))
 }

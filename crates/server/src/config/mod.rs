@@ -2,6 +2,7 @@
 //! over it by whoever has them.
 
 mod dotenv;
+mod nats;
 mod settings;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use pyoco_core::ids::Tag;
 
+pub use nats::{Durability, NatsAccess, NatsNames};
 use settings::Settings;
 
 /// Everything an operator can set.
@@ -37,6 +39,8 @@ pub struct Config {
     pub ack_wait: Duration,
     /// How often a worker says that it still works on a job (`PYOCO_ACK_PROGRESS_INTERVAL_SEC`).
     pub ack_progress: Duration,
+    /// How often queues are compared with what should be in them (`PYOCO_SWEEP_INTERVAL_SEC`).
+    pub sweep_every: Duration,
     /// How long running tasks may go on after a worker was told to stop (`PYOCO_DRAIN_TIMEOUT_SEC`).
     pub drain_timeout: Duration,
     /// Whether a failed run leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
@@ -49,6 +53,8 @@ pub struct Config {
     pub api_key_header: String,
     /// The names of what stands in NATS.
     pub nats: NatsNames,
+    /// How NATS is reached, and what is asked of it.
+    pub nats_access: NatsAccess,
     /// How the program talks to its operator.
     pub log: LogConfig,
     /// `PYOCO_*` names that mean nothing to this version: probably misspelt.
@@ -62,35 +68,6 @@ pub enum AuthMode {
     None,
     /// By a key in a header.
     ApiKey,
-}
-
-/// The names of what stands in NATS, and its limits.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NatsNames {
-    /// `PYOCO_WORK_SUBJECT_PREFIX`.
-    pub work_subject_prefix: String,
-    /// `PYOCO_RUNS_KV_BUCKET`.
-    pub runs_bucket: String,
-    /// `PYOCO_WORKERS_KV_BUCKET`.
-    pub workers_bucket: String,
-    /// `PYOCO_WORKERS_KV_TTL_SEC`.
-    pub workers_ttl: Duration,
-    /// `PYOCO_AUTH_KV_BUCKET`.
-    pub auth_bucket: String,
-    /// `PYOCO_CONSUMER_MAX_DELIVER`.
-    pub max_deliver: i64,
-    /// `PYOCO_CONSUMER_MAX_ACK_PENDING`.
-    pub max_ack_pending: i64,
-    /// `PYOCO_DLQ_STREAM`.
-    pub dlq_stream: String,
-    /// `PYOCO_DLQ_SUBJECT_PREFIX`.
-    pub dlq_subject_prefix: String,
-    /// `PYOCO_DLQ_MAX_AGE_SEC`.
-    pub dlq_max_age: Duration,
-    /// `PYOCO_DLQ_MAX_MSGS`.
-    pub dlq_max_messages: i64,
-    /// `PYOCO_DLQ_MAX_BYTES`.
-    pub dlq_max_bytes: i64,
 }
 
 /// How the program talks to its operator.
@@ -164,6 +141,7 @@ impl Config {
             worker_disconnect: from.seconds("PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC", 20.0),
             ack_wait: from.seconds("PYOCO_CONSUMER_ACK_WAIT_SEC", 30.0),
             ack_progress: from.seconds("PYOCO_ACK_PROGRESS_INTERVAL_SEC", 10.0),
+            sweep_every: from.seconds("PYOCO_SWEEP_INTERVAL_SEC", 15.0),
             drain_timeout: from.seconds("PYOCO_DRAIN_TIMEOUT_SEC", 25.0),
             dlq_execution_error: from.flag("PYOCO_DLQ_PUBLISH_EXECUTION_ERROR", true),
             python: PathBuf::from(from.text("PYOCO_PYTHON", "python3")),
@@ -174,6 +152,7 @@ impl Config {
             ),
             api_key_header: from.text("PYOCO_HTTP_API_KEY_HEADER", "X-API-Key"),
             nats: NatsNames::read(from),
+            nats_access: NatsAccess::read(from),
             log: LogConfig::read(from),
             unknown: Vec::new(),
         };
@@ -196,6 +175,7 @@ impl Config {
             from.mistakes.push("PYOCO_CONSUMER_ACK_WAIT_SEC must be more than 0".to_owned());
         }
         for (name, value) in [
+            ("PYOCO_SWEEP_INTERVAL_SEC", &mut self.sweep_every),
             ("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", &mut self.worker_heartbeat),
             ("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", &mut self.run_heartbeat),
         ] {
@@ -231,25 +211,6 @@ const KNOWN_ELSEWHERE: [&str; 16] = [
     "PYOCO_WHEEL_HISTORY_TTL_SEC",
     "PYOCO_VECTORS",
 ];
-
-impl NatsNames {
-    fn read(from: &mut Settings) -> Self {
-        Self {
-            work_subject_prefix: from.text("PYOCO_WORK_SUBJECT_PREFIX", "pyoco.work"),
-            runs_bucket: from.text("PYOCO_RUNS_KV_BUCKET", "pyoco_runs"),
-            workers_bucket: from.text("PYOCO_WORKERS_KV_BUCKET", "pyoco_workers"),
-            workers_ttl: from.seconds("PYOCO_WORKERS_KV_TTL_SEC", 15.0),
-            auth_bucket: from.text("PYOCO_AUTH_KV_BUCKET", "pyoco_auth"),
-            max_deliver: from.number("PYOCO_CONSUMER_MAX_DELIVER", 20),
-            max_ack_pending: from.number("PYOCO_CONSUMER_MAX_ACK_PENDING", 200),
-            dlq_stream: from.text("PYOCO_DLQ_STREAM", "PYOCO_DLQ"),
-            dlq_subject_prefix: from.text("PYOCO_DLQ_SUBJECT_PREFIX", "pyoco.dlq"),
-            dlq_max_age: from.seconds("PYOCO_DLQ_MAX_AGE_SEC", 604_800.0),
-            dlq_max_messages: from.number("PYOCO_DLQ_MAX_MSGS", 100_000),
-            dlq_max_bytes: from.number("PYOCO_DLQ_MAX_BYTES", 536_870_912),
-        }
-    }
-}
 
 impl LogConfig {
     /// The names of the levels, Python's among them.

@@ -1,12 +1,14 @@
 -- The first schema. Times are microseconds since 1970. Look with sqlite3 as you like; write only through the product.
 
--- The log: the only table that is not derived. Records of one execution lie beside each other, so a log is read in one sweep.
+-- The log: the only table that is not derived. Records lie in the order in which they were written, so that those of one
+-- commit share pages whichever executions they are of; the index finds those of one execution.
 CREATE TABLE records (
+    id        INTEGER PRIMARY KEY,
     execution TEXT    NOT NULL,
     version   INTEGER NOT NULL CHECK (version > 0),
     bytes     BLOB    NOT NULL,
-    PRIMARY KEY (execution, version)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (execution, version)
+) STRICT;
 
 -- One row for each execution, as lists show it. `summary` is JSON; the other columns are what it is looked up by.
 CREATE TABLE runs (

@@ -266,5 +266,7 @@ pub fn job(flow: &str, yaml: Option<&str>) -> JobMessage {
         workflow_yaml: yaml.map(str::to_owned),
         tags: None,
         submitted_at: None,
+        tenant_id: None,
+        api_key_id: None,
     }
 }

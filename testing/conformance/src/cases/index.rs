@@ -1,10 +1,12 @@
 //! Cases of the index.
 
+use std::sync::Arc;
+
 use pyoco_core::ids::Version;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{Filter, IndexRow, Store};
 
-use crate::samples::{at, execution, row, tag, tenant};
+use crate::samples::{at, execution, row, snapshot, tag, tenant, worker};
 use crate::{Subject, Verdict};
 
 async fn names(store: &dyn Store, filter: &Filter) -> Vec<String> {
@@ -26,7 +28,7 @@ fn varied() -> Vec<IndexRow> {
     rows
 }
 
-async fn filled(subject: &dyn Subject) -> std::sync::Arc<dyn Store> {
+async fn filled(subject: &dyn Subject) -> Arc<dyn Store> {
     let store = subject.fresh().await;
     for row in varied() {
         store.put(row).await.unwrap();
@@ -43,6 +45,50 @@ pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
     same.summary.heartbeat_at = Some(1.5);
     store.put(same.clone()).await.unwrap();
     assert_eq!(store.get(&execution("e")).await.unwrap(), Some(same));
+    Verdict::Passed
+}
+
+pub(crate) async fn publish(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    let publish = async |row: IndexRow| {
+        let snapshot = snapshot(&row);
+        store.publish_row(row, snapshot).await.unwrap();
+    };
+    let stored = async || store.get(&execution("e")).await.unwrap();
+    let mut rich = row("e", 2, 20);
+    rich.summary.tenant_id = Some(tenant("team"));
+    rich.summary.worker_id = Some(worker("w"));
+    rich.summary.error = Some("it failed: \u{7f}ünï".to_owned());
+    rich.summary.heartbeat_at = Some(1.5);
+    rich.workflow_sha256 = Some("abc".to_owned());
+    (rich.hidden, rich.next_timer, rich.wants_job) = (true, Some(at(7)), true);
+    publish(rich.clone()).await;
+    assert_eq!(stored().await, Some(rich));
+    // Forward, again, and never back; whoever comes late is not told, for the newer one says it all.
+    publish(row("e", 5, 50)).await;
+    publish(row("e", 4, 99)).await;
+    assert_eq!(stored().await, Some(row("e", 5, 50)));
+    let mut same = row("e", 5, 50);
+    same.summary.heartbeat_at = Some(2.5);
+    publish(same.clone()).await;
+    assert_eq!(stored().await, Some(same));
+    // What was only put is newer too.
+    store.put(row("e", 7, 70)).await.unwrap();
+    publish(row("e", 6, 60)).await;
+    assert_eq!(stored().await, Some(row("e", 7, 70)));
+    // Several at the same time: the newest remains.
+    let rivals: Vec<_> = (1..=12)
+        .map(|version| {
+            let store: Arc<dyn Store> = Arc::clone(&store);
+            let row = row("raced", version, version);
+            let snapshot = snapshot(&row);
+            tokio::spawn(async move { store.publish_row(row, snapshot).await })
+        })
+        .collect();
+    for rival in rivals {
+        rival.await.unwrap().unwrap();
+    }
+    assert_eq!(store.get(&execution("raced")).await.unwrap(), Some(row("raced", 12, 12)));
     Verdict::Passed
 }
 

@@ -1,0 +1,134 @@
+//! The store of a process: embedded in a folder, or shared in NATS. From here on nobody asks which it is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyoco_core::ids::Tag;
+use pyoco_ports::{RunIndex as _, Store, StoreError};
+use pyoco_store_nats::{Access, NatsStore, Server, Tls};
+use pyoco_store_sqlite::SqliteStore;
+
+use crate::config::Config;
+use crate::{StartError, durability};
+
+/// What a process does with its store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// Answers requests, so it keeps an index of all runs and sees to what is due.
+    Gateway,
+    /// Only takes runs; this is its name.
+    Worker(String),
+}
+
+/// The store. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) enum Storage {
+    Embedded(SqliteStore),
+    Nats(Arc<NatsStore>),
+}
+
+impl Storage {
+    pub(crate) async fn open(config: &Config, role: &Role) -> Result<Self, StartError> {
+        match &config.nats_url {
+            Some(url) => Self::connect(config, url, role).await,
+            None => Self::embed(&config.data_dir).await,
+        }
+    }
+
+    async fn embed(folder: &Path) -> Result<Self, StartError> {
+        let folder = folder.to_owned();
+        // Checking a large file takes a while, on a thread of its own.
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, Default::default()));
+        Ok(Self::Embedded(opened.await.map_err(StartError::other)??))
+    }
+
+    async fn connect(config: &Config, url: &str, role: &Role) -> Result<Self, StartError> {
+        durability::check(&config.nats_access).await?;
+        let index: Option<Arc<dyn pyoco_ports::RunIndex>> = match role {
+            Role::Gateway => {
+                let index = tokio::task::spawn_blocking(|| SqliteStore::scratch(&std::env::temp_dir()));
+                Some(Arc::new(index.await.map_err(StartError::other)??))
+            }
+            Role::Worker(_) => None,
+        };
+        Ok(Self::Nats(NatsStore::open(settings(config, url, role), index).await?))
+    }
+
+    pub(crate) fn shared(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Embedded(store) => Arc::new(store.clone()),
+            Self::Nats(store) => store.clone(),
+        }
+    }
+
+    /// Whether other processes may use it at the same time.
+    pub(crate) const fn is_shared(&self) -> bool {
+        match self {
+            Self::Embedded(_) => false,
+            Self::Nats(_) => true,
+        }
+    }
+
+    pub(crate) async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        match self {
+            Self::Embedded(store) => store.runnable_tags().await,
+            Self::Nats(store) => store.runnable_tags().await,
+        }
+    }
+
+    /// Returns when it can write nothing any more. NATS comes back by itself.
+    pub(crate) async fn gave_up(&self) {
+        match self {
+            Self::Embedded(store) => store.gave_up().await,
+            Self::Nats(_) => std::future::pending().await,
+        }
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), StartError> {
+        match self {
+            Self::Embedded(store) => store.close().await.map_err(StartError::other),
+            Self::Nats(store) => {
+                store.close().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn settings(config: &Config, url: &str, role: &Role) -> pyoco_store_nats::Settings {
+    let (names, access) = (&config.nats, &config.nats_access);
+    let servers = url.split(',').map(str::trim).filter(|server| !server.is_empty()).map(Server::new);
+    let name = match role {
+        Role::Gateway => "pyoco-http-api".to_owned(),
+        Role::Worker(worker) => format!("pyoco-nats-worker:{worker}"),
+    };
+    let who = match (&access.token, &access.credentials, &access.user, &access.password) {
+        (Some(token), _, _, _) => Access::Token(token.clone()),
+        (None, Some(file), _, _) => Access::Credentials(file.clone()),
+        (None, None, Some(user), Some(password)) => {
+            Access::UserPassword { user: user.clone(), password: password.clone() }
+        }
+        (None, None, _, _) => Access::Open,
+    };
+    let client = access.tls_cert.clone().zip(access.tls_key.clone());
+    pyoco_store_nats::Settings {
+        servers: servers.collect(),
+        name,
+        access: who,
+        tls: Tls { required: access.tls, ca: access.tls_ca.clone(), client },
+        replicas: access.replicas,
+        work_subject_prefix: names.work_subject_prefix.clone(),
+        dlq_stream: names.dlq_stream.clone(),
+        dlq_subject_prefix: names.dlq_subject_prefix.clone(),
+        dlq_max_age: names.dlq_max_age,
+        dlq_max_messages: names.dlq_max_messages,
+        dlq_max_bytes: names.dlq_max_bytes,
+        runs_bucket: names.runs_bucket.clone(),
+        workers_bucket: names.workers_bucket.clone(),
+        workers_ttl: names.workers_ttl,
+        ack_wait: config.ack_wait,
+        max_deliver: names.max_deliver,
+        max_ack_pending: names.max_ack_pending,
+        ..pyoco_store_nats::Settings::new(&[])
+    }
+}

@@ -1,0 +1,363 @@
+//! One consumer of one bucket, for as long as the store is open.
+//!
+//! The consumer has a name of its own, so that there is never a second one: whenever anything is in doubt (the line was lost, a
+//! number is missing, the server is silent), it is removed and made again behind the last message that was taken. It lives in
+//! the server's memory and acknowledges nothing; if this process dies, the server removes it after a minute.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Message, Subscriber};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{ErrorKind, StoreError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::connection::Connection;
+use crate::error::{self, Refusal};
+use crate::message::{Headers, Stored};
+use crate::{Settings, names, resources};
+
+const OPERATION: &str = "follow a bucket";
+/// So many messages are asked for at a time, and so many are handed on at most.
+const BATCH: usize = 512;
+/// And so many bytes at least; never less than two of the largest messages.
+const BYTES: usize = 8 * 1024 * 1024;
+/// How long a request stands.
+const EXPIRES: Duration = Duration::from_secs(30);
+/// How often the server says that it is still there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// Silence for so long means that it is not: in a cluster the server with the consumer may be gone, and the line be whole.
+const SILENCE: Duration = Duration::from_millis(3_500);
+/// The server removes a consumer that nobody asks for so long.
+const INACTIVE: Duration = Duration::from_secs(60);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
+/// So many attempts in vain are told.
+const WORTH_A_WORD: u32 = 20;
+
+/// Where the messages of a bucket go.
+#[async_trait]
+pub(super) trait Sink: Send + Sync {
+    /// The bucket is read from its beginning, for the first time or because it is another one than before.
+    fn begin(&self);
+
+    /// Takes messages, in their order. After an error they come again.
+    async fn take(&self, messages: Vec<Stored>) -> Result<(), StoreError>;
+
+    /// Everything that stood in the bucket has been taken.
+    fn caught_up(&self) {}
+}
+
+/// A bucket and the consumer on it.
+pub(super) struct Bucket {
+    connection: Arc<Connection>,
+    settings: Arc<Settings>,
+    stream: String,
+    subjects: String,
+    consumer: String,
+}
+
+/// How far a bucket has been taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    /// When the bucket was made: another one of the same name counts from 1 again.
+    created: Timestamp,
+    /// The last message that was taken.
+    sequence: u64,
+}
+
+/// What the subject of a delivered message tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Its number in the stream.
+    sequence: u64,
+    /// Its number among those that this consumer delivered.
+    delivered: u64,
+    /// When the stream took it.
+    time: Timestamp,
+    /// How many are to come.
+    pending: u64,
+}
+
+impl Bucket {
+    pub(super) fn new(
+        connection: &Arc<Connection>,
+        settings: &Arc<Settings>,
+        bucket: &str,
+        instance: &str,
+    ) -> Self {
+        Self {
+            connection: connection.clone(),
+            settings: settings.clone(),
+            stream: names::bucket_stream(bucket),
+            subjects: names::bucket_subjects(bucket),
+            consumer: Settings::index_consumer(instance),
+        }
+    }
+
+    /// Follows until the store is closed; tells whether everything that stood there is taken.
+    pub(super) fn follow(self, sink: Arc<dyn Sink>) -> watch::Receiver<bool> {
+        let (caught_up, told) = watch::channel(false);
+        tokio::spawn(async move {
+            let closing = self.connection.closing().clone();
+            tokio::select! {
+                () = self.keep_following(sink.as_ref(), &caught_up) => {}
+                () = closing.cancelled() => {}
+            }
+        });
+        told
+    }
+
+    async fn keep_following(&self, sink: &dyn Sink, caught_up: &watch::Sender<bool>) {
+        let mut line = self.connection.line();
+        let mut position = None;
+        let mut in_vain = 0;
+        loop {
+            line.mark_unchanged();
+            let before = position;
+            let ended = self.session(sink, caught_up, &mut position).await;
+            in_vain = if position == before { in_vain + 1 } else { 0 };
+            if let Err(error) = ended {
+                // That the line was lost is told by the connection; what goes away by itself is not worth a word.
+                if self.connection.is_connected() && in_vain % WORTH_A_WORD == WORTH_A_WORD - 1 {
+                    tracing::warn!(stream = self.stream, %error, "the bucket cannot be followed; trying again");
+                } else {
+                    tracing::debug!(stream = self.stream, %error, "the bucket is followed anew");
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                // Whoever waits for a connection goes on when there is one.
+                _ = line.changed() => {}
+            }
+        }
+    }
+
+    /// Makes the consumer and takes what it delivers, until something is in doubt.
+    async fn session(
+        &self,
+        sink: &dyn Sink,
+        caught_up: &watch::Sender<bool>,
+        position: &mut Option<Position>,
+    ) -> Result<(), StoreError> {
+        let mut line = self.connection.line();
+        let lost = line.borrow_and_update().lost;
+        self.remove().await?;
+        let start = self.start(sink, position).await?;
+        let inbox = self.connection.inbox();
+        let mut messages = self.connection.subscribe(OPERATION, &inbox).await?;
+        if self.make(start.sequence).await? == 0 {
+            told(sink, caught_up);
+        }
+        let mut start = start;
+        let mut delivered = 0;
+        let mut wanted = 0;
+        loop {
+            if wanted == 0 {
+                self.pull(&inbox).await?;
+                wanted = BATCH;
+            }
+            let chunk = tokio::select! {
+                biased;
+                chunk = next_chunk(&mut messages) => chunk?,
+                _ = line.wait_for(|line| line.lost != lost) => return Ok(()),
+            };
+            let mut batch = Vec::with_capacity(chunk.len());
+            let mut pending = None;
+            for message in chunk {
+                match message.status.map(|status| status.as_u16()) {
+                    None => {
+                        let place = message.reply.as_deref().and_then(Place::read);
+                        let place =
+                            place.ok_or_else(|| error::internal(OPERATION, "a message without a place"))?;
+                        delivered += 1;
+                        wanted -= usize::from(wanted > 0);
+                        if place.delivered != delivered {
+                            return Err(StoreError::new(
+                                ErrorKind::Unavailable,
+                                OPERATION,
+                                "messages were lost",
+                            ));
+                        }
+                        pending = Some(place.pending);
+                        batch.push(stored(message, &place));
+                    }
+                    // A sign of life.
+                    Some(100) => {}
+                    // The request is over.
+                    Some(404 | 408) => wanted = 0,
+                    Some(409) if is_over(&message) => wanted = 0,
+                    Some(status) => {
+                        let why = format!("{status} {}", message.description.unwrap_or_default());
+                        return Err(StoreError::new(ErrorKind::Unavailable, OPERATION, why));
+                    }
+                }
+            }
+            // The server goes on while these are taken.
+            if wanted == 0 {
+                self.pull(&inbox).await?;
+                wanted = BATCH;
+            }
+            if let Some(last) = batch.last().map(|stored| stored.sequence) {
+                sink.take(batch).await?;
+                start.sequence = last;
+                *position = Some(start);
+            }
+            if pending == Some(0) {
+                told(sink, caught_up);
+            }
+        }
+    }
+
+    /// Where to go on. The bucket is made again if somebody has removed it.
+    async fn start(&self, sink: &dyn Sink, position: &mut Option<Position>) -> Result<Position, StoreError> {
+        let mut info = self.connection.info(OPERATION, &self.stream, None).await?;
+        if info.is_none() {
+            resources::ensure_buckets(&self.connection, &self.settings).await?;
+            info = self.connection.info(OPERATION, &self.stream, None).await?;
+        }
+        let Some(info) = info else {
+            return Err(StoreError::new(ErrorKind::Unavailable, OPERATION, "there is no bucket"));
+        };
+        // A bucket that was restored from a copy is another one too.
+        let is_same =
+            |known: &Position| known.created == info.created && known.sequence <= info.state.last_seq;
+        match position.filter(is_same) {
+            Some(known) => Ok(known),
+            None => {
+                sink.begin();
+                let start = Position { created: info.created, sequence: 0 };
+                *position = Some(start);
+                Ok(start)
+            }
+        }
+    }
+
+    /// Makes the consumer behind a message, and says how many it has to deliver.
+    async fn make(&self, after: u64) -> Result<u64, StoreError> {
+        #[derive(Deserialize)]
+        struct Made {
+            num_pending: u64,
+        }
+        let mut config = json!({
+            "name": self.consumer, "filter_subject": self.subjects,
+            "ack_policy": "none", "replay_policy": "instant", "mem_storage": true, "num_replicas": 1,
+            "inactive_threshold": nanoseconds(INACTIVE), "max_waiting": 8,
+        });
+        if after == 0 {
+            config["deliver_policy"] = json!("last_per_subject");
+        } else {
+            config["deliver_policy"] = json!("by_start_sequence");
+            config["opt_start_seq"] = json!(after.saturating_add(1));
+        }
+        let wanted = json!({"stream_name": self.stream, "action": "create", "config": config});
+        let subject = format!("CONSUMER.CREATE.{}.{}.{}", self.stream, self.consumer, self.subjects);
+        let made: Made = self
+            .connection
+            .api(OPERATION, &subject, &wanted)
+            .await
+            .map_err(|error| error.into_store(OPERATION))?;
+        Ok(made.num_pending)
+    }
+
+    /// Removes the consumer, if it is there.
+    async fn remove(&self) -> Result<(), StoreError> {
+        let subject = format!("CONSUMER.DELETE.{}.{}", self.stream, self.consumer);
+        match self.connection.api::<Value>(OPERATION, &subject, &json!({})).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is(Refusal::NO_CONSUMER) || error.is(Refusal::NO_STREAM) => Ok(()),
+            Err(error) => Err(error.into_store(OPERATION)),
+        }
+    }
+
+    async fn pull(&self, inbox: &str) -> Result<(), StoreError> {
+        let bytes = BYTES.max(self.connection.max_payload().saturating_mul(2));
+        let body = json!({
+            "batch": BATCH, "max_bytes": bytes,
+            "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(HEARTBEAT),
+        });
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer);
+        self.connection.send(OPERATION, &subject, Some(inbox), Bytes::from(body.to_string())).await
+    }
+}
+
+/// Everything that has arrived, or the next thing that does.
+async fn next_chunk(messages: &mut Subscriber) -> Result<Vec<Message>, StoreError> {
+    let mut chunks = messages.by_ref().ready_chunks(BATCH);
+    match tokio::time::timeout(SILENCE, chunks.next()).await {
+        Ok(Some(chunk)) => Ok(chunk),
+        Ok(None) => Err(StoreError::plain(ErrorKind::Closed, OPERATION)),
+        Err(_) => Err(StoreError::new(ErrorKind::Timeout, OPERATION, "the server is silent")),
+    }
+}
+
+fn told(sink: &dyn Sink, caught_up: &watch::Sender<bool>) {
+    if !*caught_up.borrow() {
+        sink.caught_up();
+        caught_up.send_replace(true);
+    }
+}
+
+/// Whether a 409 only ends a request.
+fn is_over(message: &Message) -> bool {
+    matches!(message.description.as_deref(), Some("Batch Completed" | "Message Size Exceeds MaxBytes"))
+}
+
+fn stored(message: Message, place: &Place) -> Stored {
+    Stored {
+        sequence: place.sequence,
+        subject: message.subject.into_string(),
+        headers: Headers::from(message.headers),
+        payload: message.payload,
+        time: place.time,
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Place {
+    /// Reads `$JS.ACK.<stream>.<consumer>.<number>.<sequence>.<consumer sequence>.<time>.<pending>`, or the longer form with a
+    /// domain and an account before the stream and perhaps a token at the end.
+    fn read(subject: &str) -> Option<Self> {
+        let tokens: Vec<&str> = subject.strip_prefix("$JS.ACK.")?.split('.').collect();
+        let skipped = match tokens.len() {
+            7 => 3,
+            9.. => 5,
+            _ => return None,
+        };
+        let numbers: Vec<u64> =
+            tokens.iter().skip(skipped).take(4).map(|token| token.parse().ok()).collect::<Option<_>>()?;
+        let [sequence, delivered, time, pending] = numbers.as_slice() else { return None };
+        let time = Timestamp::from_micros(i64::try_from(time / 1000).ok()?);
+        Some(Self { sequence: *sequence, delivered: *delivered, time, pending: *pending })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_a_place_are_read() {
+        let place = Place {
+            sequence: 17,
+            delivered: 33,
+            time: Timestamp::from_micros(1_794_759_796_497_965),
+            pending: 5,
+        };
+        for (before, behind) in [("", ""), ("hub.ACC.", ""), ("_.ACC.", ".token")] {
+            let subject = format!("$JS.ACK.{before}KV_x.c.1.17.33.1794759796497965132.5{behind}");
+            assert_eq!(Place::read(&subject).as_ref(), Some(&place), "{subject}");
+        }
+        for text in ["", "$JS.ACK.", "_INBOX.a", "$JS.ACK.s.c.1.2.3.4", "$JS.ACK.s.c.1.x.3.4.5"] {
+            assert_eq!(Place::read(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! The index of runs: rows are kept and asked for in this process, and every published row stands beside its snapshot in the
+//! bucket, where the indexes of other processes and other implementations read it.
+//!
+//! Whoever publishes does it behind the snapshot that it knows, so an older one never takes the place of a newer one. A run
+//! whose key somebody deleted keeps its row: its log is what says that it exists, not its snapshot.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_core::view::RunStatus;
+use pyoco_ports::{ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError};
+use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::connection::Connection;
+use crate::error::{self, PublishError};
+use crate::message::{Headers, Stored};
+use crate::recent::Recent;
+use crate::snapshot::{self, Snapshot};
+use crate::{NatsStore, Settings, names, resources};
+
+const OPERATION: &str = "publish a row";
+/// How many runs are remembered. One that is forgotten costs a look before it is published again.
+const KNOWN: usize = 50_000;
+/// Runs that share a turn wait for each other.
+const TURNS: usize = 256;
+/// Each lost race means that somebody else got on; more than a few in a row means that something is wrong.
+const TRIES: usize = 16;
+
+/// The index of this process. Clones share it.
+#[derive(Clone)]
+pub(crate) struct LocalIndex {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    connection: Arc<Connection>,
+    settings: Arc<Settings>,
+    /// The stream of the bucket.
+    stream: String,
+    /// Where the rows are; a process without one only publishes.
+    rows: Option<Arc<dyn RunIndex>>,
+    known: Recent<ExecutionId, Known>,
+    /// The last foreign snapshot of a run that its log has taken in, with the bucket it stood in.
+    settled: Recent<ExecutionId, (u64, Revision)>,
+    /// The bucket was made anew so many times: what is known of an older one says nothing.
+    bucket: AtomicU64,
+    /// One at a time may write a run's snapshot and its row, so that both end up the same.
+    turns: Vec<Mutex<()>>,
+    turn_of: RandomState,
+    is_followed: AtomicBool,
+}
+
+/// The number of a snapshot in its bucket.
+pub(crate) type Revision = u64;
+
+/// What stands in the bucket, as far as we know.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    bucket: u64,
+    revision: Revision,
+    /// 0 if it is not ours.
+    version: Version,
+    author: Author,
+}
+
+/// Who has written a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Author {
+    /// This store.
+    Me,
+    /// Another process of ours, or nobody.
+    Us,
+    /// Another implementation has written it, or changed it.
+    Foreign,
+}
+
+/// What becomes of a row.
+enum Plan {
+    /// It is written behind this snapshot.
+    Write(Revision),
+    /// What stands there is newer, or must be taken in first.
+    Leave,
+    /// Nobody knows what stands there.
+    Look,
+}
+
+/// A snapshot as it came out of the bucket.
+pub(crate) struct Found {
+    pub(crate) execution: ExecutionId,
+    pub(crate) revision: Revision,
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Found {
+    /// Reads a message of the bucket; `None` if it is none of a run: the mark of a deletion, nonsense, or another's snapshot.
+    pub(crate) fn read(settings: &Settings, stored: &Stored) -> Option<Self> {
+        if stored.headers.get("KV-Operation").is_some() {
+            return None;
+        }
+        let (execution, snapshot) = snapshot::read(&stored.payload)?;
+        let stands_at_its_key = settings.run(&execution) == stored.subject;
+        stands_at_its_key.then_some(Self { execution, revision: stored.sequence, snapshot })
+    }
+
+    fn known(&self, bucket: u64) -> Known {
+        let (version, author) = match &self.snapshot {
+            Snapshot::Ours(row) => (row.version, Author::Us),
+            Snapshot::Changed(row, _) => (row.version, Author::Foreign),
+            Snapshot::Foreign(_) => (Version(0), Author::Foreign),
+        };
+        Known { bucket, revision: self.revision, version, author }
+    }
+}
+
+impl LocalIndex {
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        settings: &Arc<Settings>,
+        rows: Option<Arc<dyn RunIndex>>,
+    ) -> Self {
+        let inner = Inner {
+            connection: connection.clone(),
+            settings: settings.clone(),
+            stream: names::bucket_stream(&settings.runs_bucket),
+            rows,
+            known: Recent::new(KNOWN),
+            settled: Recent::new(KNOWN),
+            bucket: AtomicU64::new(0),
+            turns: (0..TURNS).map(|_| Mutex::default()).collect(),
+            turn_of: RandomState::new(),
+            is_followed: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Whether nobody has followed the bucket yet; from now on somebody does.
+    pub(crate) fn begin_to_follow(&self) -> bool {
+        !self.inner.is_followed.swap(true, Ordering::Relaxed)
+    }
+
+    /// The bucket is another one than before.
+    pub(crate) fn forget_bucket(&self) {
+        self.inner.bucket.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The log has taken in a foreign snapshot, or has a reason not to: it need not stay.
+    pub(crate) fn settle(&self, execution: &ExecutionId, revision: Revision) {
+        let settled = (self.bucket(), revision);
+        if self.inner.settled.get(execution).is_none_or(|known| known < settled) {
+            self.inner.settled.put(execution.clone(), settled);
+        }
+    }
+
+    /// Takes in what somebody wrote. `false` if it was this store.
+    pub(crate) async fn take_in(&self, found: &Found) -> Result<bool, StoreError> {
+        let _turn = self.turn(&found.execution).await;
+        match self.known(&found.execution) {
+            // It was met when something was to be published, or something newer was: the index has it.
+            Some(known) if known.revision > found.revision => Ok(true),
+            Some(known) if known.revision == found.revision => Ok(known.author != Author::Me),
+            Some(_) | None => self.keep(found).await.map(|()| true),
+        }
+    }
+
+    /// What stands in the bucket now, from its leader.
+    pub(crate) async fn look(&self, execution: &ExecutionId) -> Result<Option<Found>, StoreError> {
+        let last = self.last("read a snapshot", execution).await?;
+        Ok(last.and_then(|last| Found::read(&self.inner.settings, &last)))
+    }
+
+    /// Deletes the key of a run, as the contract deletes: what remains is a mark.
+    pub(crate) async fn withdraw(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        const OPERATION: &str = "withdraw a snapshot";
+        let _turn = self.turn(execution).await;
+        self.inner.known.remove(execution);
+        let subject = self.inner.settings.run(execution);
+        let headers = Headers::new().word("KV-Operation", "DEL");
+        let deleted = self
+            .inner
+            .connection
+            .publish(OPERATION, &self.inner.stream, &subject, headers, Bytes::new())
+            .await;
+        deleted.map(|_| ()).map_err(|error| error.into_store(OPERATION))
+    }
+
+    /// The snapshot as it stands in the bucket, without our own member.
+    pub(crate) async fn body(&self, execution: &ExecutionId) -> Result<Option<Value>, StoreError> {
+        let last = self.last("read a snapshot", execution).await?;
+        Ok(last.and_then(|last| snapshot::body(&last.payload)))
+    }
+
+    async fn last(
+        &self,
+        operation: &'static str,
+        execution: &ExecutionId,
+    ) -> Result<Option<Stored>, StoreError> {
+        let subject = self.inner.settings.run(execution);
+        self.inner.connection.last(operation, &self.inner.stream, &subject).await
+    }
+
+    async fn keep(&self, found: &Found) -> Result<(), StoreError> {
+        match &found.snapshot {
+            Snapshot::Ours(row) | Snapshot::Changed(row, _) => self.put(row.clone()).await?,
+            // Lists show it too. A row of a record is newer than this one, whatever it says.
+            Snapshot::Foreign(value) => {
+                if let Some(row) = snapshot::foreign_row(&found.execution, value) {
+                    self.put(row).await?;
+                }
+            }
+        }
+        self.inner.known.put(found.execution.clone(), found.known(self.bucket()));
+        Ok(())
+    }
+
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
+        match &self.inner.rows {
+            Some(rows) => rows.put(row).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn publish(&self, row: IndexRow, snapshot: &[u8]) -> Result<(), StoreError> {
+        let text = snapshot::with_row(snapshot, &row)?;
+        let _turn = self.turn(&row.execution).await;
+        self.write(&row, text).await?;
+        // Afterwards: a row that is in no bucket would be in this index alone.
+        self.put(row).await
+    }
+
+    /// Writes a snapshot, unless a newer one is there.
+    async fn write(&self, row: &IndexRow, text: Bytes) -> Result<(), StoreError> {
+        let subject = self.inner.settings.run(&row.execution);
+        for _ in 0..TRIES {
+            let after = match self.plan(row) {
+                Plan::Write(after) => after,
+                Plan::Leave => return Ok(()),
+                Plan::Look => {
+                    self.learn(&row.execution).await?;
+                    continue;
+                }
+            };
+            let headers = Headers::new().after(after);
+            match self
+                .inner
+                .connection
+                .publish(OPERATION, &self.inner.stream, &subject, headers, text.clone())
+                .await
+            {
+                Ok(stored) => {
+                    let (revision, version) = (stored.sequence, row.version);
+                    let known = Known { bucket: self.bucket(), revision, version, author: Author::Me };
+                    self.inner.known.put(row.execution.clone(), known);
+                    return Ok(());
+                }
+                Err(PublishError::WrongLastSequence) => self.learn(&row.execution).await?,
+                Err(PublishError::NoStream) => {
+                    resources::ensure_buckets(&self.inner.connection, &self.inner.settings).await?;
+                    self.inner.known.remove(&row.execution);
+                }
+                Err(PublishError::Store(error)) => {
+                    // It may have been stored.
+                    self.inner.known.remove(&row.execution);
+                    return Err(error);
+                }
+            }
+        }
+        Err(StoreError::new(ErrorKind::Unavailable, OPERATION, "others were always faster"))
+    }
+
+    fn plan(&self, row: &IndexRow) -> Plan {
+        let Some(known) = self.known(&row.execution) else {
+            // A run's first record comes with its first snapshot.
+            return if row.version <= Version(1) { Plan::Write(0) } else { Plan::Look };
+        };
+        if known.version > row.version {
+            return Plan::Leave;
+        }
+        let is_settled = self
+            .inner
+            .settled
+            .get(&row.execution)
+            .is_some_and(|settled| settled >= (known.bucket, known.revision));
+        // What a foreign snapshot says may be a cancel or a result that stands nowhere else. It stays until the log has it;
+        // whoever takes it in publishes again. Nothing can change a run that has ended.
+        if known.author == Author::Foreign && !is_settled && !snapshot::is_ended(row.summary.status) {
+            return Plan::Leave;
+        }
+        Plan::Write(known.revision)
+    }
+
+    /// Asks what stands in the bucket.
+    async fn learn(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let last = self.last(OPERATION, execution).await?;
+        if let Some(found) = last.as_ref().and_then(|last| Found::read(&self.inner.settings, last)) {
+            return self.keep(&found).await;
+        }
+        // Nothing, the mark of a deletion, or nonsense: there is nothing in it to keep.
+        let revision = last.map_or(0, |last| last.sequence);
+        let known = Known { bucket: self.bucket(), revision, version: Version(0), author: Author::Us };
+        self.inner.known.put(execution.clone(), known);
+        Ok(())
+    }
+
+    fn known(&self, execution: &ExecutionId) -> Option<Known> {
+        let bucket = self.bucket();
+        self.inner.known.get(execution).filter(|known| known.bucket == bucket)
+    }
+
+    fn bucket(&self) -> u64 {
+        self.inner.bucket.load(Ordering::Relaxed)
+    }
+
+    async fn turn(&self, execution: &ExecutionId) -> Option<MutexGuard<'_, ()>> {
+        let hash = self.inner.turn_of.hash_one(execution);
+        let number = usize::try_from(hash % TURNS as u64).unwrap_or_default();
+        match self.inner.turns.get(number) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
+    }
+
+    fn rows(&self, operation: &'static str) -> Result<&dyn RunIndex, StoreError> {
+        match &self.inner.rows {
+            Some(rows) => Ok(rows.as_ref()),
+            None => Err(error::internal(operation, "this process has no index")),
+        }
+    }
+}
+
+#[async_trait]
+impl RunIndex for NatsStore {
+    async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
+        self.index.put(row).await
+    }
+
+    fn wants_snapshots(&self) -> bool {
+        true
+    }
+
+    async fn publish_row(&self, row: IndexRow, snapshot: Vec<u8>) -> Result<(), StoreError> {
+        self.index.publish(row, &snapshot).await
+    }
+
+    async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
+        self.index.rows("get a row")?.get(execution).await
+    }
+
+    async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
+        self.index.rows("list")?.list(filter, limit).await
+    }
+
+    async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        self.index.rows("count")?.counts(tenant).await
+    }
+
+    async fn counts_since(
+        &self,
+        tenant: Option<&TenantId>,
+        since: Timestamp,
+    ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
+        self.index.rows("count since")?.counts_since(tenant, since).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        self.index.rows("due")?.due(now, limit).await
+    }
+
+    async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        self.index.rows("runnable")?.runnable(tag, limit).await
+    }
+
+    async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
+        self.index.rows("runnable tags")?.runnable_tags().await
+    }
+}

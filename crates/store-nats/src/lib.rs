@@ -1,0 +1,36 @@
+//! The distributed store: streams and buckets of NATS JetStream, shared by any number of processes and implementations.
+//!
+//! - `settings` is what it is told, `names` has every subject, `error` is the one mapping of failures
+//! - `connection` is the one place that speaks to NATS, `stream` has the requests of JetStream, `message` what they carry
+//! - `resources` makes the streams and buckets that are missing
+//! - `store` is the handle: open and close
+//! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`: one role of `pyoco-ports` each
+//! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there
+//! - `recent` is a bounded memory of what the server said; forgetting is always safe
+//!
+//! Whatever is decided is decided by the stream's leader: a message is stored only behind the message it was decided on.
+
+mod blobs;
+mod connection;
+mod dead_letters;
+mod error;
+mod feed;
+mod index;
+mod log;
+mod message;
+mod names;
+mod peers;
+mod queue;
+mod recent;
+mod resources;
+mod settings;
+mod snapshot;
+mod store;
+mod stream;
+mod task_logs;
+mod workers;
+
+pub use error::OpenError;
+pub use feed::{Following, Hearing, Listener};
+pub use settings::{Access, Server, Settings, Tls};
+pub use store::NatsStore;

@@ -1,0 +1,208 @@
+//! The log: each record is a message at the execution's subject, stored only behind the record it was decided on.
+//!
+//! What follows from a record (snapshot, job, letter) is not done here: the engine does it, and does it again when it was lost.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_ports::{Append, AppendError, Appended, Blobs as _, ErrorKind, EventLog, StoreError, StoredRecord};
+use serde::Deserialize as _;
+
+use crate::error::{self, PublishError};
+use crate::message::{Headers, Stored};
+use crate::recent::Recent;
+use crate::{NatsStore, names};
+
+/// How many executions whose end is remembered.
+const REMEMBERED: usize = 50_000;
+/// Records beyond this stand in a blob, and the message names it.
+const LARGE: usize = 900 * 1024;
+/// What the protocol and our headers need beside a record.
+const ROOM: usize = 4 * 1024;
+/// How many records are asked for at once.
+const PAGE: usize = 1000;
+/// How often an append is tried whose record is not there and yet refused.
+const ATTEMPTS: usize = 3;
+
+/// Which record of its execution a message is.
+const VERSION: &str = "Pyoco-Version";
+/// Where the bytes of a large record are.
+const BLOB: &str = "Pyoco-Blob";
+
+const APPEND: &str = "append";
+const READ: &str = "read";
+
+/// The last record of an execution, as far as this process knows.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    version: Version,
+    sequence: u64,
+}
+
+/// The heads of the logs that were used lately. A head may be old, never wrong: a log only grows.
+#[derive(Debug)]
+pub(crate) struct Heads(Recent<ExecutionId, Head>);
+
+impl Heads {
+    pub(crate) fn new() -> Self {
+        Self(Recent::new(REMEMBERED))
+    }
+}
+
+#[async_trait]
+impl EventLog for NatsStore {
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        let Append { execution, expected, bytes, .. } = append;
+        let subject = names::events(&execution);
+        let (headers, payload) = self.envelope(expected.next(), bytes).await?;
+        // What this process knows is tried first; the server knows better.
+        let mut behind = match self.log.0.get(&execution) {
+            _ if expected == Version(0) => Some(0),
+            Some(head) if head.version == expected => Some(head.sequence),
+            Some(_) | None => None,
+        };
+        for _ in 0..ATTEMPTS {
+            let sequence = match behind {
+                Some(sequence) => sequence,
+                None => {
+                    let head = self.head(APPEND, &execution, &subject).await?;
+                    let (actual, sequence) =
+                        head.map_or((Version(0), 0), |head| (head.version, head.sequence));
+                    if actual != expected {
+                        return Err(AppendError::Conflict { expected, actual });
+                    }
+                    sequence
+                }
+            };
+            let headers = headers.clone().after(sequence);
+            match self.connection.publish(APPEND, names::EVENTS, &subject, headers, payload.clone()).await {
+                Ok(published) => {
+                    let head = Head { version: expected.next(), sequence: published.sequence };
+                    self.log.0.put(execution, head);
+                    return Ok(Appended { consequences_done: false });
+                }
+                // Somebody was faster, or what we knew was old, or a cluster is still at work on a neighbour. Look.
+                Err(PublishError::WrongLastSequence) => behind = None,
+                Err(error) => return Err(error.into_store(APPEND).into()),
+            }
+        }
+        Err(StoreError::new(ErrorKind::Unavailable, APPEND, "the stream takes no record behind its last one")
+            .into())
+    }
+
+    async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
+        let subject = names::events(execution);
+        let known = self.log.0.get(execution).filter(|head| head.version <= after);
+        let Some(last) = self.connection.last(READ, names::EVENTS, &subject).await? else {
+            self.log.0.remove(execution);
+            return Ok(Vec::new());
+        };
+        let head = Head { version: version(&last)?, sequence: last.sequence };
+        self.log.0.put(execution.clone(), head);
+        if head.version <= after {
+            return Ok(Vec::new());
+        }
+        if head.version == after.next() {
+            return Ok(vec![self.record(head.version, last).await?]);
+        }
+        // What was known is behind `after`, so the records wanted are behind it.
+        let from = known.map_or(1, |head| head.sequence.saturating_add(1));
+        let records = self.records(&subject, after, from, head).await?;
+        let is_whole = |records: &[StoredRecord]| {
+            records.iter().map(|record| record.version.0).eq(after.0 + 1..=head.version.0)
+        };
+        // A stream that was made anew has other sequences than those known.
+        let records = if is_whole(&records) || from == 1 {
+            records
+        } else {
+            self.records(&subject, after, 1, head).await?
+        };
+        if !is_whole(&records) {
+            let why = format!(
+                "the records of execution {execution} after {after} have a gap before {}",
+                head.version
+            );
+            return Err(error::corrupt(READ, why));
+        }
+        Ok(records)
+    }
+}
+
+impl NatsStore {
+    /// Headers and body of a record. A large one is stored as a blob first: if we die here nobody knows of it, and nobody needs it.
+    async fn envelope(&self, version: Version, bytes: Vec<u8>) -> Result<(Headers, Bytes), StoreError> {
+        let headers = Headers::new().number(VERSION, version.0);
+        if bytes.len() <= LARGE.min(self.connection.max_payload().saturating_sub(ROOM)) {
+            return Ok((headers, bytes.into()));
+        }
+        let digest = self.put_blob(&bytes).await?;
+        Ok((headers.digest(BLOB, &digest), Bytes::new()))
+    }
+
+    /// The end of a log, as the leader has it.
+    async fn head(
+        &self,
+        operation: &'static str,
+        execution: &ExecutionId,
+        subject: &str,
+    ) -> Result<Option<Head>, StoreError> {
+        match self.connection.last(operation, names::EVENTS, subject).await? {
+            Some(last) => {
+                let head = Head { version: version(&last)?, sequence: last.sequence };
+                self.log.0.put(execution.clone(), head);
+                Ok(Some(head))
+            }
+            None => {
+                self.log.0.remove(execution);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The records behind `after` up to the head, as they stand from a sequence on.
+    async fn records(
+        &self,
+        subject: &str,
+        after: Version,
+        mut from: u64,
+        head: Head,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        let mut records = Vec::new();
+        while from <= head.sequence {
+            let is_direct = self.resources.is_events_direct;
+            let page = self.connection.page(READ, names::EVENTS, subject, from, PAGE, is_direct).await?;
+            let Some(end) = page.last().map(|message| message.sequence) else { break };
+            from = end.saturating_add(1);
+            for message in page {
+                let version = version(&message)?;
+                if version > after && version <= head.version {
+                    records.push(self.record(version, message).await?);
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    async fn record(&self, version: Version, message: Stored) -> Result<StoredRecord, StoreError> {
+        let Some(name) = message.headers.get(BLOB) else {
+            return Ok(StoredRecord { version, bytes: message.payload.into() });
+        };
+        let digest =
+            Digest::deserialize(serde_json::Value::from(name)).map_err(|why| error::corrupt(READ, why))?;
+        match self.get_blob(&digest).await? {
+            Some(bytes) => Ok(StoredRecord { version, bytes }),
+            None => Err(error::corrupt(
+                READ,
+                format!("record {version} stands in blob {digest}, which is not there"),
+            )),
+        }
+    }
+}
+
+fn version(message: &Stored) -> Result<Version, StoreError> {
+    let number = message.headers.get_number(VERSION).filter(|number| *number > 0);
+    number.map(Version).ok_or_else(|| {
+        error::corrupt(READ, format!("message {} at {} has no version", message.sequence, message.subject))
+    })
+}

@@ -1,0 +1,273 @@
+//! The subjects and names of everything that stands in NATS. No other file builds a subject.
+//!
+//! A subject is made of tokens between dots; `*` and `>` match others, blanks and line breaks end a command of the protocol.
+//! What people choose becomes part of a subject here only, and only in a form that can mean nothing else.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+
+use crate::Settings;
+use crate::error::OpenError;
+
+/// The stream of records.
+pub(crate) const EVENTS: &str = "PYOCO_EVENTS";
+/// The stream of what tasks write.
+pub(crate) const LOGS: &str = "PYOCO_LOGS";
+/// The bucket of blobs.
+pub(crate) const BLOBS: &str = "pyoco_blobs";
+
+/// All records.
+pub(crate) const ALL_EVENTS: &str = "pyoco.events.>";
+/// Everything that tasks write.
+pub(crate) const ALL_LOGS: &str = "pyoco.logs.>";
+
+/// The records of an execution.
+pub(crate) fn events(execution: &ExecutionId) -> String {
+    format!("pyoco.events.{execution}")
+}
+
+/// What the tasks of an execution write.
+pub(crate) fn logs(execution: &ExecutionId) -> String {
+    format!("pyoco.logs.{execution}")
+}
+
+/// The stream of a bucket of keys and values.
+pub(crate) fn bucket_stream(bucket: &str) -> String {
+    format!("KV_{bucket}")
+}
+
+/// All keys of a bucket.
+pub(crate) fn bucket_subjects(bucket: &str) -> String {
+    format!("$KV.{bucket}.>")
+}
+
+/// The stream of a bucket of objects.
+pub(crate) fn object_stream(bucket: &str) -> String {
+    format!("OBJ_{bucket}")
+}
+
+/// All pieces and all descriptions of a bucket of objects.
+pub(crate) fn object_subjects(bucket: &str) -> [String; 2] {
+    [format!("$O.{bucket}.C.>"), format!("$O.{bucket}.M.>")]
+}
+
+/// The pieces of a blob; `part` was made up for one writing of it.
+pub(crate) fn blob_chunks(part: &str) -> String {
+    format!("$O.{BLOBS}.C.{}", escaped(part))
+}
+
+/// The description of a blob.
+pub(crate) fn blob_description(digest: &Digest) -> String {
+    format!("$O.{BLOBS}.M.{}", URL_SAFE.encode(digest.to_string()))
+}
+
+impl Settings {
+    /// The jobs of a tag.
+    pub(crate) fn work(&self, tag: &Tag) -> String {
+        format!("{}.{tag}", self.work_subject_prefix)
+    }
+
+    /// The jobs of all tags.
+    pub(crate) fn all_work(&self) -> String {
+        format!("{}.>", self.work_subject_prefix)
+    }
+
+    /// The one consumer of a tag's jobs, which all implementations share.
+    pub(crate) fn work_consumer(tag: &Tag) -> String {
+        format!("pyoco_workers_{tag}")
+    }
+
+    /// The one consumer of a bucket that a process has; `instance` was made up for it.
+    pub(crate) fn index_consumer(instance: &str) -> String {
+        format!("pyoco_index_{}", escaped(instance))
+    }
+
+    /// The dead letters of a tag, which may be a text that no tag could be.
+    pub(crate) fn dead_letters(&self, tag: &str) -> String {
+        format!("{}.{}", self.dlq_subject_prefix, tag_token(tag))
+    }
+
+    /// All dead letters.
+    pub(crate) fn all_dead_letters(&self) -> String {
+        format!("{}.>", self.dlq_subject_prefix)
+    }
+
+    /// The snapshot of a run.
+    pub(crate) fn run(&self, execution: &ExecutionId) -> String {
+        format!("$KV.{}.{execution}", self.runs_bucket)
+    }
+
+    /// The record of a worker.
+    pub(crate) fn worker(&self, worker: &WorkerId) -> String {
+        format!("$KV.{}.{}", self.workers_bucket, worker_key(worker))
+    }
+
+    /// Whether every name an operator chose can be part of a subject.
+    pub(crate) fn check_names(&self) -> Result<(), OpenError> {
+        let single = [
+            ("the stream of jobs", &self.work_stream),
+            ("the stream of dead letters", &self.dlq_stream),
+            ("the bucket of runs", &self.runs_bucket),
+            ("the bucket of workers", &self.workers_bucket),
+        ];
+        let dotted = [
+            ("the subject of jobs", &self.work_subject_prefix),
+            ("the subject of dead letters", &self.dlq_subject_prefix),
+        ];
+        for (what, name) in single {
+            if !is_token(name) {
+                return Err(OpenError::Name { what, name: name.clone() });
+            }
+        }
+        for (what, name) in dotted {
+            if !name.split('.').all(is_token) {
+                return Err(OpenError::Name { what, name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text may stand between two dots as it is.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 128 && text.bytes().all(is_plain)
+}
+
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// A text with every byte that is not a letter, digit, `_` or `-` written as `=` and two hexadecimal digits.
+fn escaped(text: &str) -> String {
+    let mut token = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        push(&mut token, byte);
+    }
+    token
+}
+
+fn push(token: &mut String, byte: u8) {
+    if is_plain(byte) {
+        token.push(char::from(byte));
+    } else {
+        // Writing to a text cannot fail.
+        let _ = write!(token, "={byte:02X}");
+    }
+}
+
+/// A tag as one token. A real tag is itself; of anything else a beginning is kept, for people who look for it.
+fn tag_token(tag: &str) -> String {
+    /// The length of the longest tag.
+    const MOST: usize = 128;
+    let cut = tag.char_indices().map(|(at, _)| at).find(|at| *at >= MOST).unwrap_or(tag.len());
+    let token = escaped(tag.get(..cut).unwrap_or_default());
+    if token.is_empty() { "default".to_owned() } else { token }
+}
+
+/// The key of a worker. The original takes the id as it is, and host names have dots: a dot between two other characters stays,
+/// as it does in every key of a bucket. A key cannot leave its bucket: no token is empty, and no other special character stays.
+pub(crate) fn worker_key(worker: &WorkerId) -> String {
+    let bytes = worker.as_str().as_bytes();
+    let mut key = String::with_capacity(bytes.len());
+    for (at, byte) in bytes.iter().enumerate() {
+        let is_inside = at > 0 && at + 1 < bytes.len() && bytes.get(at + 1) != Some(&b'.');
+        // What follows an escaped dot is never an empty token, so only the character behind counts.
+        if *byte == b'.' && is_inside {
+            key.push('.');
+        } else {
+            push(&mut key, *byte);
+        }
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What would change the meaning of a subject.
+    const HOSTILE: &[&str] = &[
+        "",
+        ".",
+        "..",
+        "*",
+        ">",
+        "a.b",
+        "a.>",
+        "a.*.b",
+        "a b",
+        "a\tb",
+        "a\r\nPUB x 1\r\n",
+        "$JS.API.STREAM.DELETE.PYOCO_EVENTS",
+        "日本",
+        "a=b",
+        "\0",
+        "a\u{a0}b",
+        "\u{2028}",
+    ];
+
+    fn is_safe(token: &str) -> bool {
+        !token.is_empty() && token.bytes().all(|byte| is_plain(byte) || byte == b'=')
+    }
+
+    #[test]
+    fn an_id_that_is_not_one_token_cannot_be_made() {
+        for text in HOSTILE {
+            assert!(ExecutionId::new(text).is_err(), "{text:?}");
+            assert!(Tag::new(text).is_err(), "{text:?}");
+        }
+        assert_eq!(events(&ExecutionId::new("a-b_1").unwrap()), "pyoco.events.a-b_1");
+    }
+
+    #[test]
+    fn the_tag_of_a_dead_letter_is_always_one_token() {
+        let settings = Settings::new(&[]);
+        for text in HOSTILE {
+            let subject = settings.dead_letters(text);
+            let token = subject.strip_prefix("pyoco.dlq.").unwrap();
+            assert!(is_safe(token), "{text:?} became {token:?}");
+        }
+        assert_eq!(settings.dead_letters("gpu-1"), "pyoco.dlq.gpu-1");
+        assert_eq!(settings.dead_letters(&"日".repeat(1000)).len(), "pyoco.dlq.".len() + 43 * 9);
+    }
+
+    #[test]
+    fn the_key_of_a_worker_never_leaves_its_bucket() {
+        let settings = Settings::new(&[]);
+        for text in HOSTILE.iter().chain(&[".a", "a.", "a..b", "...", "a...b", "a. .b"]) {
+            let Ok(worker) = WorkerId::new(text) else { continue };
+            let subject = settings.worker(&worker);
+            let key = subject.strip_prefix("$KV.pyoco_workers.").unwrap();
+            assert!(key.split('.').all(is_safe), "{text:?} became {key:?}");
+        }
+        let host = WorkerId::new("gpu.example.org-1").unwrap();
+        assert_eq!(settings.worker(&host), "$KV.pyoco_workers.gpu.example.org-1");
+    }
+
+    #[test]
+    fn two_workers_never_share_a_key() {
+        let ids = ["a.b", "a=2Eb", "a..b", "a.=2Eb", "a b", "a=20b", ".a", "=2Ea", "a.", "a=2E"];
+        let keys: std::collections::BTreeSet<String> =
+            ids.iter().map(|id| worker_key(&WorkerId::new(id).unwrap())).collect();
+        assert_eq!(keys.len(), ids.len(), "{keys:?}");
+    }
+
+    #[test]
+    fn a_name_that_an_operator_chose_is_refused_when_it_would_mean_something_else() {
+        for text in ["", "a b", "a.*", ">", "a..b", ".a", "$JS.API", "a\n"] {
+            let mut settings = Settings::new(&[]);
+            settings.work_subject_prefix = text.to_owned();
+            assert!(settings.check_names().is_err(), "{text:?}");
+            let mut settings = Settings::new(&[]);
+            settings.runs_bucket = text.to_owned();
+            assert!(settings.check_names().is_err(), "{text:?}");
+        }
+        let mut settings = Settings::new(&[]);
+        settings.work_subject_prefix = "team-1.pyoco.work".to_owned();
+        settings.check_names().unwrap();
+    }
+}

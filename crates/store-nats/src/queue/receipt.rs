@@ -1,0 +1,79 @@
+//! What the reply subject of a delivered message tells: which message it is, and how often it came.
+
+use pyoco_core::ids::JobId;
+
+/// A delivery, as the server names it. Nothing here tells one delivery of a message from the next: an answer to an old one
+/// is taken for the current one. The claim in the log is what fences.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Receipt {
+    /// The number of the message in its stream.
+    pub(super) sequence: u64,
+    /// How often it was delivered, this time included.
+    pub(super) number: u32,
+    /// When the stream took it, in nanoseconds.
+    stored_at: u64,
+}
+
+impl Receipt {
+    /// Reads `$JS.ACK.<stream>.<consumer>.<number>.<sequence>.<consumer sequence>.<time>.<pending>`, or the longer form with a
+    /// domain and an account before the stream and perhaps a token at the end. `None` if it is neither.
+    pub(super) fn read(subject: &str) -> Option<Self> {
+        let rest = subject.strip_prefix("$JS.ACK.")?;
+        let tokens: Vec<&str> = rest.split('.').collect();
+        let tokens = match tokens.len() {
+            7 => tokens.get(2..)?,
+            9.. => tokens.get(4..)?,
+            _ => return None,
+        };
+        let [number, sequence, _, stored_at, ..] = tokens else { return None };
+        Some(Self {
+            sequence: sequence.parse().ok()?,
+            number: number.parse().ok()?,
+            stored_at: stored_at.parse().ok()?,
+        })
+    }
+
+    /// The name of the message. A stream that was made anew counts from 1 again, so its number alone names nothing.
+    pub(super) fn job(&self) -> Option<JobId> {
+        JobId::new(&format!("{}-{}", self.sequence, self.stored_at)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: &str = "$JS.ACK.PYOCO_WORK.pyoco_workers_gpu.2.17.33.1794759796497965132.5";
+
+    #[test]
+    fn both_forms_name_the_same_message() {
+        let receipt = Receipt::read(SHORT).unwrap();
+        assert_eq!((receipt.sequence, receipt.number), (17, 2));
+        assert_eq!(receipt.job().unwrap().as_str(), "17-1794759796497965132");
+        for (before, behind) in [("hub.ACC", ""), ("_.ACC", ".token")] {
+            let long = SHORT.replace("$JS.ACK.", &format!("$JS.ACK.{before}.")) + behind;
+            assert_eq!(Receipt::read(&long), Some(receipt.clone()), "{long}");
+        }
+    }
+
+    #[test]
+    fn the_next_delivery_of_a_message_has_the_same_name() {
+        let again = SHORT.replace(".2.17.33.", ".3.17.99.");
+        let (first, second) = (Receipt::read(SHORT).unwrap(), Receipt::read(&again).unwrap());
+        assert_eq!((first.job(), second.number), (second.job(), 3));
+    }
+
+    #[test]
+    fn anything_else_is_no_receipt() {
+        for text in [
+            "",
+            "$JS.ACK.",
+            "_INBOX.a",
+            "$JS.ACK.s.c.1.2.3.4",
+            "$JS.ACK.s.c.1.x.3.4.5",
+            "$JS.ACK.s.c.-1.2.3.4.5",
+        ] {
+            assert_eq!(Receipt::read(text), None, "{text:?}");
+        }
+    }
+}

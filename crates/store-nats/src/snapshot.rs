@@ -1,0 +1,249 @@
+//! How a run stands in its bucket: the contract's JSON, and in a member of its own what only our index wants.
+//!
+//! A snapshot that another implementation wrote has no such member. One that it has read, changed and written back (as its
+//! gateway does to cancel) still has it, but the seal in it does not fit any more.
+
+use bytes::Bytes;
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{ExecutionId, Tag, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_core::view::{RunStatus, RunSummary};
+use pyoco_ports::{IndexRow, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error;
+
+/// The member of ours.
+const MEMBER: &str = "index";
+/// The member of the contract that holds the fingerprint of the submitted flow.
+const WORKFLOW: &str = "workflow_yaml_sha256";
+
+/// What was found in the bucket.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Snapshot {
+    /// Written by us.
+    Ours(IndexRow),
+    /// Written by us and changed by another implementation: the row that it was, and the snapshot that it is.
+    Changed(IndexRow, Value),
+    /// Written by another implementation.
+    Foreign(Value),
+}
+
+/// What a row has that the contract's members do not say. Times are microseconds since 1970.
+#[derive(Serialize, Deserialize)]
+struct Member {
+    version: Version,
+    /// Where it is routed, also if the submitter did not say.
+    tag: Option<Tag>,
+    created_at: i64,
+    updated_at: i64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hidden: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_timer: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    wants_job: bool,
+    /// Of everything else in the snapshot.
+    seal: String,
+}
+
+/// A snapshot with what its row needs.
+pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreError> {
+    const OPERATION: &str = "write a snapshot";
+    let mut snapshot: Value =
+        serde_json::from_slice(snapshot).map_err(|error| error::internal(OPERATION, error))?;
+    let member = Member {
+        version: row.version,
+        tag: row.summary.tag.clone(),
+        created_at: row.created_at.as_micros(),
+        updated_at: row.updated_at.as_micros(),
+        hidden: row.hidden,
+        next_timer: row.next_timer.map(Timestamp::as_micros),
+        wants_job: row.wants_job,
+        seal: seal(&snapshot),
+    };
+    let member = serde_json::to_value(member).map_err(|error| error::internal(OPERATION, error))?;
+    let Value::Object(members) = &mut snapshot else {
+        return Err(error::internal(OPERATION, "a snapshot is an object"));
+    };
+    members.insert(MEMBER.to_owned(), member);
+    let bytes = serde_json::to_vec(&snapshot).map_err(|error| error::internal(OPERATION, error))?;
+    Ok(bytes.into())
+}
+
+/// What a text of the bucket is, and of which run it says to be; `None` if it is no snapshot at all.
+pub(crate) fn read(text: &[u8]) -> Option<(ExecutionId, Snapshot)> {
+    let mut snapshot: Value = serde_json::from_slice(text).ok()?;
+    let member = snapshot.as_object_mut()?.shift_remove(MEMBER);
+    let execution = ExecutionId::new(snapshot.get("run_id")?.as_str()?).ok()?;
+    let found = match member.and_then(|member| row(&execution, &snapshot, member)) {
+        None => Snapshot::Foreign(snapshot),
+        Some((row, true)) => Snapshot::Ours(row),
+        Some((row, false)) => Snapshot::Changed(row, snapshot),
+    };
+    Some((execution, found))
+}
+
+/// A snapshot without our own member; `None` if it is no snapshot at all.
+pub(crate) fn body(text: &[u8]) -> Option<Value> {
+    let mut snapshot: Value = serde_json::from_slice(text).ok()?;
+    snapshot.as_object_mut()?.shift_remove(MEMBER);
+    Some(snapshot)
+}
+
+/// The row of a run that has no record of ours.
+pub(crate) fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<IndexRow> {
+    let summary = RunSummary::deserialize(snapshot).ok()?;
+    let updated_at = Timestamp::from_unix_seconds(summary.updated_at?)?;
+    Some(IndexRow {
+        execution: execution.clone(),
+        version: Version(0),
+        created_at: updated_at,
+        updated_at,
+        workflow_sha256: snapshot.get(WORKFLOW).and_then(Value::as_str).map(str::to_owned),
+        hidden: false,
+        next_timer: None,
+        wants_job: false,
+        summary,
+    })
+}
+
+/// The row of a snapshot, and whether the snapshot is as it was written.
+fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(IndexRow, bool)> {
+    let member: Member = serde_json::from_value(member).ok()?;
+    let mut summary = RunSummary::deserialize(snapshot).ok()?;
+    summary.tag = member.tag;
+    let row = IndexRow {
+        execution: execution.clone(),
+        version: member.version,
+        summary,
+        created_at: Timestamp::from_micros(member.created_at),
+        updated_at: Timestamp::from_micros(member.updated_at),
+        workflow_sha256: snapshot.get(WORKFLOW).and_then(Value::as_str).map(str::to_owned),
+        hidden: member.hidden,
+        next_timer: member.next_timer.map(Timestamp::from_micros),
+        wants_job: member.wants_job,
+    };
+    Some((row, member.seal == seal(snapshot)))
+}
+
+/// Changes with every change of a snapshot, but not with the order or the spacing of its text.
+fn seal(snapshot: &Value) -> String {
+    let mut digest = Digest::of_json(snapshot).to_string();
+    // It guards against oversight, not against malice: whoever can write there can write anything.
+    digest.truncate(16);
+    digest
+}
+
+/// Whether a run of this status changes no more.
+pub(crate) const fn is_ended(status: RunStatus) -> bool {
+    match status {
+        RunStatus::Pending | RunStatus::Running | RunStatus::Cancelling => false,
+        RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::ids::{TenantId, WorkerId};
+    use serde_json::json;
+
+    use super::*;
+
+    fn sample() -> (IndexRow, Value) {
+        let summary = RunSummary {
+            run_id: "e".to_owned(),
+            flow_name: "main \"ünï\"".to_owned(),
+            tag: Some(Tag::default()),
+            tags: vec!["ünï".to_owned()],
+            tenant_id: Some(TenantId::new("team").unwrap()),
+            api_key_id: Some("k".to_owned()),
+            status: RunStatus::Running,
+            updated_at: Some(1_700_000_000.123_456),
+            heartbeat_at: Some(1.5),
+            worker_id: Some(WorkerId::new("host-1:2").unwrap()),
+            error: Some("\u{7f}\n".to_owned()),
+        };
+        let mut snapshot = serde_json::to_value(&summary).unwrap();
+        snapshot["tag"] = Value::Null;
+        snapshot["workflow_yaml_sha256"] = json!("abc");
+        snapshot["params"] = json!({"big": 1e300, "small": 0.1, "deep": [{"a": null}], "n": u64::MAX});
+        snapshot["version"] = json!(7);
+        let row = IndexRow {
+            execution: ExecutionId::new("e").unwrap(),
+            version: Version(7),
+            summary,
+            created_at: Timestamp::from_micros(1_699_999_999_999_999),
+            updated_at: Timestamp::from_micros(1_700_000_000_123_456),
+            workflow_sha256: Some("abc".to_owned()),
+            hidden: true,
+            next_timer: Some(Timestamp::from_micros(1_700_000_009_000_001)),
+            wants_job: true,
+        };
+        (row, snapshot)
+    }
+
+    fn found(text: &[u8]) -> Option<Snapshot> {
+        let (execution, snapshot) = read(text)?;
+        assert_eq!(execution.as_str(), "e");
+        Some(snapshot)
+    }
+
+    #[test]
+    fn a_row_comes_back_from_its_snapshot() {
+        let (mut row, snapshot) = sample();
+        let text = serde_json::to_vec(&snapshot).unwrap();
+        assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row.clone())));
+        (row.hidden, row.wants_job, row.next_timer) = (false, false, None);
+        assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row)));
+    }
+
+    #[test]
+    fn every_member_of_the_contract_stays_as_it_is() {
+        let (row, snapshot) = sample();
+        let written = with_row(&serde_json::to_vec(&snapshot).unwrap(), &row).unwrap();
+        let mut written: Value = serde_json::from_slice(&written).unwrap();
+        assert!(written.as_object_mut().unwrap().remove(MEMBER).is_some());
+        assert_eq!(written, snapshot);
+    }
+
+    #[test]
+    fn what_another_implementation_read_and_wrote_back_is_told_apart() {
+        let (row, snapshot) = sample();
+        let written = with_row(&serde_json::to_vec(&snapshot).unwrap(), &row).unwrap();
+        let mut cancelled: Value = serde_json::from_slice(&written).unwrap();
+        // Written with other spaces it is the same.
+        let spaced = serde_json::to_vec_pretty(&cancelled).unwrap();
+        assert_eq!(found(&spaced), Some(Snapshot::Ours(row)));
+        cancelled["status"] = json!("CANCELLING");
+        cancelled["cancel_requested_at"] = json!(1_700_000_001.5);
+        let found = found(&serde_json::to_vec(&cancelled).unwrap());
+        let Some(Snapshot::Changed(row, snapshot)) = found else { panic!("{found:?}") };
+        assert_eq!((row.version, row.summary.status), (Version(7), RunStatus::Cancelling));
+        assert_eq!(snapshot["cancel_requested_at"], json!(1_700_000_001.5));
+    }
+
+    #[test]
+    fn a_snapshot_without_our_member_is_foreign_and_nonsense_is_nothing() {
+        let (_, mut snapshot) = sample();
+        for member in [None, Some(json!(null)), Some(json!({"version": -1})), Some(json!("x"))] {
+            if let Some(member) = member {
+                snapshot[MEMBER] = member;
+            }
+            let found = found(&serde_json::to_vec(&snapshot).unwrap());
+            assert!(matches!(found, Some(Snapshot::Foreign(_))), "{found:?}");
+        }
+        for text in ["", "{", "[]", "null", "{}", r#"{"run_id": 1}"#, r#"{"run_id": "a.b"}"#] {
+            assert_eq!(read(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_no_object_is_not_written() {
+        let (row, _) = sample();
+        for text in ["", "[]", "{"] {
+            assert!(with_row(text.as_bytes(), &row).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What JetStream is asked about streams: storing a message, reading messages, removing one.
+//!
+//! Reads are answered by the stream's leader, so whoever reads after a write sees it. Only `batch` may be answered by another
+//! server of the cluster, which may lag; its callers know where the end is and ask the leader for what is missing.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{ErrorKind, StoreError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::connection::Connection;
+use crate::error::{self, ApiError, PublishError, Refusal};
+use crate::message::{Headers, Stored, Told};
+
+/// A message was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Published {
+    /// Its number in the stream.
+    pub(crate) sequence: u64,
+    /// It was there already, by its `Nats-Msg-Id`.
+    pub(crate) is_duplicate: bool,
+}
+
+/// A stream as it stands.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StreamInfo {
+    /// How it was made.
+    pub(crate) config: StreamConfig,
+    /// What it holds.
+    pub(crate) state: StreamState,
+    /// When it was made: another stream of the same name has another time.
+    pub(crate) created: Timestamp,
+}
+
+/// How a stream was made, as far as it matters here.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub(crate) struct StreamConfig {
+    pub(crate) subjects: Vec<String>,
+    pub(crate) retention: String,
+    pub(crate) discard: String,
+    pub(crate) storage: String,
+    pub(crate) persist_mode: Option<String>,
+    #[serde(deserialize_with = "nanoseconds")]
+    pub(crate) max_age: Duration,
+    pub(crate) max_msgs: i64,
+    pub(crate) max_bytes: i64,
+    pub(crate) max_msgs_per_subject: i64,
+    pub(crate) num_replicas: usize,
+    pub(crate) allow_direct: bool,
+    pub(crate) no_ack: bool,
+    pub(crate) sealed: bool,
+}
+
+impl Default for StreamConfig {
+    /// What a server means by leaving something out.
+    fn default() -> Self {
+        Self {
+            subjects: Vec::new(),
+            retention: "limits".to_owned(),
+            discard: "old".to_owned(),
+            storage: "file".to_owned(),
+            persist_mode: None,
+            max_age: Duration::ZERO,
+            max_msgs: -1,
+            max_bytes: -1,
+            max_msgs_per_subject: -1,
+            num_replicas: 1,
+            allow_direct: false,
+            no_ack: false,
+            sealed: false,
+        }
+    }
+}
+
+fn nanoseconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let nanoseconds = i64::deserialize(deserializer)?;
+    Ok(Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0)))
+}
+
+/// What a stream holds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct StreamState {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+    /// How many messages a subject has, of those that were asked for.
+    pub(crate) subjects: Option<std::collections::HashMap<String, u64>>,
+}
+
+impl Connection {
+    /// Stores a message in a stream and waits until it is. `headers` say what must hold for it.
+    pub(crate) async fn publish(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        headers: Headers,
+        payload: Bytes,
+    ) -> Result<Published, PublishError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            error: Option<Refusal>,
+            seq: Option<u64>,
+            #[serde(default)]
+            duplicate: bool,
+        }
+        let answer = match self.request(operation, subject, headers.into_stream(stream), payload).await {
+            Ok(answer) => answer,
+            // There is a connection and nobody at the subject: the stream is not there, or has no leader.
+            Err(error) if error.kind == ErrorKind::Unavailable && self.is_connected() => {
+                return Err(PublishError::NoStream);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let answer: Answer =
+            serde_json::from_slice(&answer.payload).map_err(|error| error::internal(operation, error))?;
+        match (answer.error, answer.seq) {
+            (Some(refusal), _) if Refusal::WRONG_LAST_SEQUENCE.contains(&refusal.err_code) => {
+                Err(PublishError::WrongLastSequence)
+            }
+            (Some(refusal), _) => Err(refusal.into_store(operation).into()),
+            (None, Some(sequence)) => Ok(Published { sequence, is_duplicate: answer.duplicate }),
+            (None, None) => Err(error::internal(operation, "the answer names no sequence").into()),
+        }
+    }
+
+    /// The last message of a subject.
+    pub(crate) async fn last(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+    ) -> Result<Option<Stored>, StoreError> {
+        self.message(operation, stream, json!({"last_by_subj": subject})).await
+    }
+
+    /// The first message of a subject that is not before a sequence.
+    pub(crate) async fn next(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        from: u64,
+        subject: &str,
+    ) -> Result<Option<Stored>, StoreError> {
+        self.message(operation, stream, json!({"seq": from.max(1), "next_by_subj": subject})).await
+    }
+
+    /// The message with a sequence.
+    pub(crate) async fn at(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        sequence: u64,
+    ) -> Result<Option<Stored>, StoreError> {
+        self.message(operation, stream, json!({"seq": sequence})).await
+    }
+
+    async fn message(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        which: Value,
+    ) -> Result<Option<Stored>, StoreError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            message: Told,
+        }
+        match self.api::<Answer>(operation, &format!("STREAM.MSG.GET.{stream}"), &which).await {
+            Ok(answer) => {
+                Stored::try_from(answer.message).map(Some).map_err(|error| error::corrupt(operation, error))
+            }
+            Err(error) if error.is(Refusal::NO_MESSAGE) => Ok(None),
+            Err(error) => Err(error.into_store(operation)),
+        }
+    }
+
+    /// Removes a message; `false` if it is not there. It need not be overwritten on the disk.
+    pub(crate) async fn delete(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        sequence: u64,
+    ) -> Result<bool, StoreError> {
+        let which = json!({"seq": sequence, "no_erase": true});
+        match self.api::<Value>(operation, &format!("STREAM.MSG.DELETE.{stream}"), &which).await {
+            Ok(_) => Ok(true),
+            // The server has two words for it.
+            Err(error) if error.is(Refusal::NO_MESSAGE) || error.is(Refusal::NOT_DELETED) => Ok(false),
+            Err(error) => Err(error.into_store(operation)),
+        }
+    }
+
+    /// A stream, or nothing if it is not there; with the number of messages of each subject that matches `subjects`.
+    pub(crate) async fn info(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subjects: Option<&str>,
+    ) -> Result<Option<StreamInfo>, StoreError> {
+        let body = subjects.map_or(Value::Null, |filter| json!({"subjects_filter": filter}));
+        match self.api::<StreamInfo>(operation, &format!("STREAM.INFO.{stream}"), &body).await {
+            Ok(info) => Ok(Some(info)),
+            Err(error) if error.is(Refusal::NO_STREAM) => Ok(None),
+            Err(error) => Err(error.into_store(operation)),
+        }
+    }
+
+    /// Makes a stream that is not there.
+    pub(crate) async fn create(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        config: &Value,
+    ) -> Result<StreamInfo, ApiError> {
+        self.api(operation, &format!("STREAM.CREATE.{stream}"), config).await
+    }
+
+    /// Up to `most` messages of a subject from a sequence on, with one request; fewer when they are larger than `most_bytes`
+    /// together. The stream must allow direct reads. Whoever answers may lag behind the leader.
+    pub(crate) async fn batch(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        from: u64,
+        most: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<Stored>, StoreError> {
+        /// The end of a batch.
+        const END: u16 = 204;
+        const NOTHING: u16 = 404;
+        const NOBODY: u16 = 503;
+        let inbox = self.inbox();
+        let mut line = self.line();
+        let lost = line.borrow_and_update().lost;
+        let mut answers = self.subscribe(operation, &inbox).await?;
+        let which = json!({"seq": from.max(1), "next_by_subj": subject, "batch": most.max(1), "max_bytes": most_bytes});
+        let which = Bytes::from(which.to_string());
+        self.send(operation, &format!("$JS.API.DIRECT.GET.{stream}"), Some(&inbox), which).await?;
+        let mut messages = Vec::new();
+        loop {
+            let answer = tokio::select! {
+                answer = tokio::time::timeout(self.patience(), answers.next()) => answer,
+                _ = line.wait_for(|line| line.lost != lost) => {
+                    return Err(StoreError::new(ErrorKind::Unavailable, operation, "the connection to NATS was lost"));
+                }
+            };
+            let answer = match answer {
+                Ok(Some(answer)) => answer,
+                Ok(None) => return Err(StoreError::plain(ErrorKind::Closed, operation)),
+                Err(_) => return Err(StoreError::plain(ErrorKind::Timeout, operation)),
+            };
+            match answer.status.map(|status| status.as_u16()) {
+                None => match Stored::direct(answer) {
+                    Some(message) => messages.push(message),
+                    None => return Err(error::internal(operation, "an answer is not a stored message")),
+                },
+                Some(END | NOTHING) => return Ok(messages),
+                Some(NOBODY) => return Err(StoreError::plain(ErrorKind::Unavailable, operation)),
+                Some(status) => {
+                    let why = format!("{status} {}", answer.description.unwrap_or_default());
+                    return Err(error::internal(operation, why));
+                }
+            }
+        }
+    }
+
+    /// The next messages of a subject from a sequence on: several with one request where the stream allows it, else one. Empty
+    /// only when the leader has none either.
+    pub(crate) async fn page(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        from: u64,
+        most: usize,
+        is_direct: bool,
+    ) -> Result<Vec<Stored>, StoreError> {
+        /// More than one message of any size, and no more than a process can hold.
+        const MOST_BYTES: usize = 16 << 20;
+        if is_direct && most > 1 {
+            match self.batch(operation, stream, subject, from, most, MOST_BYTES).await {
+                // Whoever answered may lag behind the leader.
+                Ok(page) if page.is_empty() => {}
+                // Nobody: the stream was made anew, without direct reads, or only its leader is left.
+                Err(error) if error.kind == ErrorKind::Unavailable && self.is_connected() => {}
+                page => return page,
+            }
+        }
+        Ok(self.next(operation, stream, from, subject).await?.into_iter().collect())
+    }
+}

@@ -1,0 +1,112 @@
+//! What the tests stand on: a store on a real server, and a second pair of eyes on the same server.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_ports::{Append, AppendError, Appended, ErrorKind, EventLog as _};
+use pyoco_store_nats::{NatsStore, Settings};
+use pyoco_testing_nats::{NatsServer, Options};
+use serde_json::Value;
+
+pub(crate) fn server() -> NatsServer {
+    NatsServer::start(&Options::default())
+}
+
+pub(crate) fn server_with(conf: &str) -> NatsServer {
+    NatsServer::start(&Options { conf: conf.to_owned(), ..Options::default() })
+}
+
+pub(crate) fn settings(server: &NatsServer) -> Settings {
+    Settings::new(&[&server.url()])
+}
+
+pub(crate) async fn open(server: &NatsServer) -> Arc<NatsStore> {
+    NatsStore::open(settings(server), None).await.unwrap()
+}
+
+pub(crate) fn execution(name: &str) -> ExecutionId {
+    ExecutionId::new(name).unwrap()
+}
+
+pub(crate) async fn append(
+    store: &NatsStore,
+    name: &str,
+    expected: u64,
+    bytes: impl Into<Vec<u8>>,
+) -> Result<Appended, AppendError> {
+    store.append(Append::new(execution(name), Version(expected), bytes.into())).await
+}
+
+/// The records of an execution as text.
+pub(crate) async fn texts(store: &NatsStore, name: &str) -> Vec<String> {
+    let records = store.read(&execution(name), Version(0)).await.unwrap();
+    assert!(records.iter().map(|record| record.version.0).eq(1..=records.len() as u64));
+    records.into_iter().map(|record| String::from_utf8(record.bytes).unwrap()).collect()
+}
+
+#[track_caller]
+pub(crate) fn kind(result: Result<Appended, AppendError>) -> ErrorKind {
+    match result {
+        Err(AppendError::Store(error)) => error.kind,
+        other => panic!("{other:?} is not a failure of the store"),
+    }
+}
+
+/// Waits until something is so, which it must be within ten seconds.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How long something takes, and what it gives.
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let since = Instant::now();
+    let given = work.await;
+    (given, since.elapsed())
+}
+
+/// Somebody else on the same server.
+pub(crate) struct Other(pub(crate) async_nats::Client);
+
+impl Other {
+    pub(crate) async fn connect(server: &NatsServer) -> Self {
+        Self(async_nats::connect(server.url()).await.unwrap())
+    }
+
+    /// Asks JetStream.
+    pub(crate) async fn api(&self, subject: &str, body: &Value) -> Value {
+        // Some questions must have no body at all.
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.0.request(format!("$JS.API.{subject}"), body.into()).await.unwrap();
+        serde_json::from_slice(&answer.payload).unwrap()
+    }
+
+    /// How a stream was made.
+    pub(crate) async fn config(&self, stream: &str) -> Value {
+        self.api(&format!("STREAM.INFO.{stream}"), &Value::Null).await["config"].clone()
+    }
+
+    /// How many messages a stream holds.
+    pub(crate) async fn messages(&self, stream: &str) -> u64 {
+        self.api(&format!("STREAM.INFO.{stream}"), &Value::Null).await["state"]["messages"].as_u64().unwrap()
+    }
+
+    /// Stores a message, with whatever headers.
+    pub(crate) async fn publish(&self, subject: &str, headers: &[(&str, &str)], body: &str) {
+        let mut map = async_nats::HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, *value);
+        }
+        let answer =
+            self.0.request_with_headers(subject.to_owned(), map, body.to_owned().into()).await.unwrap();
+        let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
+        assert!(answer["seq"].is_u64(), "{answer}");
+    }
+}
