@@ -122,7 +122,6 @@ impl Engine {
         slot: &mut MutexGuard<'_, Option<State>>,
         mut decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
     ) -> Result<Decided<T>, EngineError> {
-        let mut unsure = false;
         for attempt in 0..TRIES {
             let mut state = match slot.take() {
                 Some(state) => state,
@@ -132,15 +131,16 @@ impl Engine {
             let mut batch = Batch::new(&mut state);
             let decided = decide(&mut batch);
             let Some(sealed) = batch.seal(&mut || self.ids.event()) else {
-                if unsure {
-                    self.derive_again(&state).await?;
-                }
+                // A record of ours arrived after all, and nobody saw to what follows from it.
+                let done =
+                    if self.doubts.remove(execution) { self.derive_again(&state).await } else { Ok(()) };
                 **slot = Some(state);
-                return Ok(decided);
+                return done.map(|()| decided).map_err(EngineError::Unfollowed);
             };
             let by = sealed.record.actor.clone();
             match self.append(before, durability, &state, sealed, &decided.effects).await {
                 Ok(left) => {
+                    self.doubts.remove(execution);
                     self.hub.changed(execution, state.version);
                     let done = match left {
                         Some(mut append) => self.carry_out(&state, &mut append, &by).await,
@@ -151,8 +151,15 @@ impl Engine {
                 }
                 // The state has seen what did not happen: fold again, decide again.
                 Err(AppendError::Conflict { .. }) => {}
-                Err(AppendError::Store(error)) if error.kind == ErrorKind::Timeout && keyed => unsure = true,
-                Err(AppendError::Store(error)) => return Err(error.into()),
+                Err(AppendError::Store(error)) => {
+                    let is_unsure = error.kind == ErrorKind::Timeout;
+                    if is_unsure {
+                        self.doubts.add(execution);
+                    }
+                    if !(is_unsure && keyed) {
+                        return Err(error.into());
+                    }
+                }
             }
             tokio::time::sleep(pause(attempt)).await;
         }

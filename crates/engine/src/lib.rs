@@ -9,6 +9,7 @@ mod cache;
 mod command;
 mod consequences;
 mod environment;
+mod marks;
 mod peers;
 mod projection;
 mod publish;
@@ -40,9 +41,14 @@ pub struct Engine {
     settings: Settings,
     cache: Arc<cache::Cache>,
     hub: Arc<watch::Hub>,
-    waiting: Arc<publish::Waiting>,
+    /// Executions whose progress is to be shown before long.
+    waiting: Arc<marks::Marks>,
+    /// Executions of which an append was not answered in time.
+    doubts: Arc<marks::Marks>,
     shortage: Arc<sweep::Shortage>,
-    refused: Arc<submit::Refused>,
+    /// Executions whose submission was answered with a failure although they may exist: they are taken back as soon as the store
+    /// allows.
+    refused: Arc<marks::Marks>,
 }
 
 /// What an operator chooses.
@@ -90,6 +96,7 @@ impl Engine {
             cache: Arc::default(),
             hub: Arc::default(),
             waiting: Arc::default(),
+            doubts: Arc::default(),
             shortage: Arc::default(),
             refused: Arc::default(),
         }

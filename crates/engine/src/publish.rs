@@ -3,8 +3,6 @@
 //! Written when it is accepted, when it is to be canceled and when it ends; in between at most every quarter of a second. A store
 //! that nobody else looks at wants none.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyoco_core::event::{Actor, ActorKind};
@@ -13,28 +11,12 @@ use pyoco_core::state::{Phase, State};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunSnapshot;
 use pyoco_ports::{IndexRow, StoreError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{Engine, EngineError, projection};
 
 /// Progress is shown so often at most.
 const EVERY: Duration = Duration::from_millis(250);
-
-/// Executions whose progress is to be shown before long.
-#[derive(Default)]
-pub(crate) struct Waiting(Mutex<HashSet<ExecutionId>>);
-
-impl Waiting {
-    /// Whether it was not waiting before.
-    fn add(&self, execution: &ExecutionId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(execution.clone())
-    }
-
-    /// Whether it was still waiting.
-    fn remove(&self, execution: &ExecutionId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(execution)
-    }
-}
 
 impl Engine {
     /// Shows a change: at once if somebody waits for it, else before long. The row of this process's own index is put at once.
@@ -134,10 +116,12 @@ fn is_urgent(state: &State) -> bool {
     state.version.0 <= 1 || state.phase == Phase::Canceling || state.phase.is_terminal()
 }
 
-/// What the log decides, written over the snapshot of another implementation.
+/// What the log decides, written over the snapshot of another implementation. What that one does not say is added: its
+/// gateway leaves out some of what workers always write.
 fn over(mut foreign: Value, ours: &[u8]) -> Vec<u8> {
     const DECIDED: [&str; 6] =
         ["status", "cancel_requested_at", "cancel_requested_by", "updated_at", "error", "version"];
+    const ADDED: [&str; 3] = ["end_time", "workflow_yaml_sha256", "workflow_yaml_bytes"];
     let ours: Value = serde_json::from_slice(ours).unwrap_or_default();
     for member in DECIDED {
         let value = ours.get(member).cloned().unwrap_or_default();
@@ -147,8 +131,13 @@ fn over(mut foreign: Value, ours: &[u8]) -> Vec<u8> {
             members.insert(member.to_owned(), value);
         }
     }
-    if foreign.get("end_time").is_none_or(Value::is_null) {
-        foreign["end_time"] = ours.get("end_time").cloned().unwrap_or(json!(null));
+    if let Some(members) = foreign.as_object_mut() {
+        for member in ADDED {
+            let known = members.entry(member).or_insert_with(Default::default);
+            if known.is_null() {
+                *known = ours.get(member).cloned().unwrap_or_default();
+            }
+        }
     }
     foreign.to_string().into_bytes()
 }

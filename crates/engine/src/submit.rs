@@ -3,7 +3,7 @@
 //! With an idempotency key the id of the execution is derived from the key, so that "create if absent" is itself the
 //! de-duplication: across gateways, restarts and time, without a table of keys.
 
-use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pyoco_core::command::{AnnotateExecution, CancelExecution, Command, CreateExecution, Issuer, Request};
 use pyoco_core::digest::Digest;
@@ -11,9 +11,13 @@ use pyoco_core::ids::{CommandId, ExecutionId};
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::Outcome;
 use pyoco_core::state::State;
-use pyoco_ports::ErrorKind;
+use pyoco_ports::{ErrorKind, StoreError};
+use tokio::time::Instant;
 
 use crate::{Engine, EngineError};
+
+/// A submission is answered within this time, whatever the store does: each of its steps may wait for a server that is silent.
+const PATIENCE: Duration = Duration::from_millis(1_700);
 
 /// What is submitted, by whom, through which door.
 #[derive(Debug, Clone)]
@@ -59,7 +63,15 @@ impl Engine {
         if let Some(id) = submission.key.or_else(own) {
             request = request.with_id(id);
         }
-        match self.command(&execution, &request).await {
+        let over = Instant::now() + PATIENCE;
+        let answered = match self.in_time(over, self.command(&execution, &request)).await {
+            Some(answered) => answered,
+            None => {
+                self.doubts.add(&execution);
+                Err(StoreError::plain(ErrorKind::Timeout, "submit").into())
+            }
+        };
+        match answered {
             Ok(answer) => {
                 let is_repeat = matches!(answer.outcome, Outcome::Repeated(_));
                 if is_repeat {
@@ -75,12 +87,24 @@ impl Engine {
                     EngineError::Store(error) => error.kind == ErrorKind::Timeout,
                     EngineError::Rejected(_) | EngineError::Log { .. } => false,
                 };
-                if may_be_there && !has_key {
-                    self.refuse(execution).await;
+                if may_be_there
+                    && !has_key
+                    && self.in_time(over, self.refuse(execution.clone())).await.is_none()
+                {
+                    self.refused.add(&execution);
                 }
                 Err(error)
             }
         }
+    }
+
+    /// What something gives, or nothing if it takes too long. A store of this process alone has no silent servers: there it is
+    /// better to wait.
+    async fn in_time<T>(&self, over: Instant, work: impl Future<Output = T>) -> Option<T> {
+        if self.store.is_exclusive() {
+            return Some(work.await);
+        }
+        tokio::time::timeout_at(over, work).await.ok()
     }
 
     /// The first answer to a key may have been a failure half-way.
@@ -100,21 +124,6 @@ impl Engine {
     }
 }
 
-/// Executions whose submission was answered with a failure although they may exist. They are taken back as soon as the store
-/// allows.
-#[derive(Default)]
-pub(crate) struct Refused(Mutex<Vec<ExecutionId>>);
-
-impl Refused {
-    pub(crate) fn take(&self) -> Vec<ExecutionId> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn add(&self, execution: ExecutionId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(execution);
-    }
-}
-
 impl Engine {
     /// Takes an execution back that was not accepted: now, or when the store is there again.
     pub(crate) async fn refuse(&self, execution: ExecutionId) {
@@ -122,7 +131,7 @@ impl Engine {
             let said = Notice::OrphanPossible;
             let (err_id, msg_id) = (said.err_id(), said.msg_id());
             tracing::error!(err_id, msg_id, run_id = %execution, reason = %error, "{}", said.text());
-            self.refused.add(execution);
+            self.refused.add(&execution);
         }
     }
 
@@ -146,7 +155,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        self.store.withdraw(execution).await?;
+        self.store.forget(execution).await?;
         Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! The sweeper: what is due, overdue or forgotten. Any number may run; each step is decided like any other command.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use pyoco_core::command::{AdvanceExecution, FireTimers, ForceEnd, Issuer, Request};
 use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+use pyoco_core::state::State;
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
 use pyoco_ports::Filter;
@@ -93,52 +94,76 @@ impl Engine {
         enqueued: &mut usize,
     ) -> Result<usize, EngineError> {
         let runnable = self.store.runnable(tag, most).await?;
-        let held = self.held(tag, most).await?;
-        let is_short = self.store.depth(tag).await? < (runnable.len() + held.len()) as u64;
+        let is_short = self.store.depth(tag).await? < runnable.len() as u64;
         let lasts = self.shortage.lasts(tag, is_short);
         if !is_short || !(lasts || self.store.is_exclusive()) {
             return Ok(0);
         }
         let queued: HashSet<ExecutionId> = self.store.queued(tag).await?.into_iter().collect();
         let mut advanced = 0;
-        for execution in runnable.into_iter().chain(held).filter(|execution| !queued.contains(execution)) {
+        for execution in runnable.into_iter().filter(|execution| !queued.contains(execution)) {
             let state = match self.state(&execution).await {
                 Err(EngineError::Log { .. }) => continue,
                 state => state?,
             };
-            if state.needs_advance() && state.claim.is_none() {
+            if state.needs_advance() {
                 advanced += usize::from(self.ask_quietly(&execution, AdvanceExecution {}).await?);
             }
-            // Whoever holds a claim and is there finishes it without a job; one that is gone needs a successor.
-            let is_free = match &state.claim {
-                Some(claim) => self.is_gone(&claim.worker).await?,
-                None => state.wants_worker(),
-            };
-            if is_free && !state.phase.is_terminal() {
-                // One too many is harmless: a live claim makes it superfluous.
-                self.store.enqueue(projection::job(&state, self.clock.now()), self.clock.now()).await?;
+            if state.claim.is_none() && state.wants_worker() {
+                self.enqueue(&state).await?;
                 *enqueued += 1;
             }
         }
         Ok(advanced)
     }
 
-    /// Executions of a tag that a worker holds. In a store of one process their jobs are in hand, and come back by themselves.
-    async fn held(&self, tag: &Tag, most: usize) -> Result<Vec<ExecutionId>, EngineError> {
+    /// A worker that is gone leaves what it held to whoever gets its job next. If the job is gone too, a new one is made. In a store
+    /// of one process jobs are not lost.
+    pub async fn succeed_the_gone(&self, most: usize) -> Result<usize, EngineError> {
         if self.store.is_exclusive() {
-            return Ok(Vec::new());
+            return Ok(0);
         }
-        let mut held = Vec::new();
+        let (mut alive, mut queued, mut enqueued) = (HashMap::new(), HashMap::new(), 0);
         for status in [RunStatus::Running, RunStatus::Cancelling] {
-            let filter =
-                Filter { status: Some(status), tag: Some(tag.as_str().to_owned()), ..Filter::default() };
-            let page = self.store.list(&filter, most).await?;
-            held.extend(page.rows.into_iter().filter(|row| !row.wants_job).map(|row| row.execution));
+            let filter = Filter { status: Some(status), ..Filter::default() };
+            for row in self.store.list(&filter, most).await?.rows {
+                let (Some(worker), Some(tag)) = (row.summary.worker_id, row.summary.tag) else { continue };
+                if !alive.contains_key(&worker) {
+                    let is_alive = !self.is_gone(&worker).await?;
+                    alive.insert(worker.clone(), is_alive);
+                }
+                if alive.get(&worker) == Some(&true) {
+                    continue;
+                }
+                let state = match self.state(&row.execution).await {
+                    Err(EngineError::Log { .. }) => continue,
+                    state => state?,
+                };
+                let is_held =
+                    state.claim.as_ref().is_some_and(|claim| claim.worker == worker && !claim.is_foreign());
+                if !is_held || state.phase.is_terminal() {
+                    continue;
+                }
+                if !queued.contains_key(&tag) {
+                    let found: HashSet<ExecutionId> = self.store.queued(&tag).await?.into_iter().collect();
+                    queued.insert(tag.clone(), found);
+                }
+                if queued.get(&tag).is_some_and(|queued| !queued.contains(&row.execution)) {
+                    self.enqueue(&state).await?;
+                    enqueued += 1;
+                }
+            }
         }
-        Ok(held)
+        Ok(enqueued)
     }
 
-    /// Whether a worker has not been heard for so long that the registry has forgotten it.
+    /// One too many is harmless: a live claim makes it superfluous.
+    async fn enqueue(&self, state: &State) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        Ok(self.store.enqueue(projection::job(state, now), now).await?)
+    }
+
+    /// Whether a worker has not been heard for so long that nobody waits for it.
     async fn is_gone(&self, worker: &WorkerId) -> Result<bool, EngineError> {
         let heard = self.store.worker(worker).await?.map(|record| record.seen_at);
         Ok(heard.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now()))

@@ -25,6 +25,9 @@ pub trait RunIndex: Send + Sync {
         self.put(row).await
     }
 
+    /// Takes a row out of every list, and its snapshot away: the execution was never accepted. `[index/forget]`
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError>;
+
     /// One row. MUST see every row that was put, or appended with its record. `[index/get]`
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError>;
 

@@ -26,11 +26,6 @@ pub trait Peers: Send + Sync {
 
     /// The log has taken in a foreign snapshot, or has a reason not to: a row that is published takes its place from now on.
     fn settle(&self, _execution: &ExecutionId, _revision: u64) {}
-
-    /// Takes back the snapshot of an execution that was never accepted.
-    async fn withdraw(&self, _execution: &ExecutionId) -> Result<(), StoreError> {
-        Ok(())
-    }
 }
 
 /// Hears what is written about one execution.

@@ -121,7 +121,11 @@ impl Backend {
     /// Fires what is due, and if asked to compares the queues with what should be in them.
     async fn sweep(&self, compare: bool) -> Result<(), EngineError> {
         let tags = if compare { self.storage.runnable_tags().await? } else { Vec::new() };
-        self.engine.sweep(&tags, SWEEP_MOST).await.map(|_| ())
+        self.engine.sweep(&tags, SWEEP_MOST).await?;
+        if compare {
+            self.engine.succeed_the_gone(SWEEP_MOST).await?;
+        }
+        Ok(())
     }
 
     /// Fires what is due. Several processes may do so: each step is decided like any other command.

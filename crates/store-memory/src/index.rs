@@ -62,6 +62,11 @@ impl RunIndex for MemoryStore {
         Ok(())
     }
 
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        self.inner().rows.remove(execution);
+        Ok(())
+    }
+
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
         Ok(self.inner().rows.get(execution).cloned())
     }

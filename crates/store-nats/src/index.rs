@@ -2,7 +2,7 @@
 //! bucket, where the indexes of other processes and other implementations read it.
 //!
 //! Whoever publishes does it behind the snapshot that it knows, so an older one never takes the place of a newer one. A run
-//! whose key somebody deleted keeps its row: its log is what says that it exists, not its snapshot.
+//! whose key somebody deleted is in no list any more, as with the original; its log stays.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -108,6 +108,14 @@ impl Found {
         stands_at_its_key.then_some(Self { execution, revision: stored.sequence, snapshot })
     }
 
+    /// The run whose key a message deletes; `None` if it deletes none.
+    pub(crate) fn deleted(settings: &Settings, stored: &Stored) -> Option<ExecutionId> {
+        stored.headers.get("KV-Operation")?;
+        let (_, key) = stored.subject.rsplit_once('.')?;
+        let execution = ExecutionId::new(key).ok()?;
+        (settings.run(&execution) == stored.subject).then_some(execution)
+    }
+
     fn known(&self, bucket: u64) -> Known {
         let (version, author) = match &self.snapshot {
             Snapshot::Ours(row) => (row.version, Author::Us),
@@ -174,19 +182,32 @@ impl LocalIndex {
         Ok(last.and_then(|last| Found::read(&self.inner.settings, &last)))
     }
 
-    /// Deletes the key of a run, as the contract deletes: what remains is a mark.
-    pub(crate) async fn withdraw(&self, execution: &ExecutionId) -> Result<(), StoreError> {
-        const OPERATION: &str = "withdraw a snapshot";
+    /// Deletes the key of a run, as the contract deletes: what remains is a mark, which others hear.
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        const OPERATION: &str = "forget a row";
         let _turn = self.turn(execution).await;
         self.inner.known.remove(execution);
         let subject = self.inner.settings.run(execution);
         let headers = Headers::new().word("KV-Operation", "DEL");
-        let deleted = self
-            .inner
-            .connection
-            .publish(OPERATION, &self.inner.stream, &subject, headers, Bytes::new())
-            .await;
-        deleted.map(|_| ()).map_err(|error| error.into_store(OPERATION))
+        let connection = &self.inner.connection;
+        let deleted =
+            connection.publish(OPERATION, &self.inner.stream, &subject, headers, Bytes::new()).await;
+        deleted.map_err(|error| error.into_store(OPERATION))?;
+        self.remove(execution).await
+    }
+
+    /// Somebody has deleted the key of a run: lists show it no more. Its log stays.
+    pub(crate) async fn gone(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let _turn = self.turn(execution).await;
+        self.inner.known.remove(execution);
+        self.remove(execution).await
+    }
+
+    async fn remove(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        match &self.inner.rows {
+            Some(rows) => rows.forget(execution).await,
+            None => Ok(()),
+        }
     }
 
     /// The snapshot as it stands in the bucket, without our own member.
@@ -345,6 +366,10 @@ impl RunIndex for NatsStore {
 
     async fn publish_row(&self, row: IndexRow, snapshot: Vec<u8>) -> Result<(), StoreError> {
         self.index.publish(row, &snapshot).await
+    }
+
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        self.index.forget(execution).await
     }
 
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {

@@ -25,10 +25,6 @@ impl Peers for NatsStore {
     fn settle(&self, execution: &ExecutionId, revision: u64) {
         Self::settle(self, execution, revision);
     }
-
-    async fn withdraw(&self, execution: &ExecutionId) -> Result<(), StoreError> {
-        self.index.withdraw(execution).await
-    }
 }
 
 #[async_trait]

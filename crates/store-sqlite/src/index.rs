@@ -28,6 +28,18 @@ impl RunIndex for SqliteStore {
         self.write(terms, move |connection| row.put(connection)).await
     }
 
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let execution = execution.clone();
+        let terms = Terms { operation: "forget a row", durability: Durability::Process, wakes: None };
+        self.write(terms, move |connection| {
+            connection
+                .prepare_cached("DELETE FROM runs WHERE execution = ?1")?
+                .execute([execution.as_str()])
+                .map(|_| ())
+        })
+        .await
+    }
+
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
         let execution = execution.clone();
         self.read("get a row", move |connection| {

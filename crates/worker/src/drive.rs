@@ -48,6 +48,14 @@ pub(crate) enum Claimed<'a> {
     No(Result<Answer, Rejection>),
 }
 
+/// One attempt of a node. A report that is sent again because nobody knows whether it arrived must not be taken for one of the
+/// next attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Try {
+    node: NodeId,
+    attempt: Attempt,
+}
+
 /// One execution in this worker's hands.
 pub(crate) struct Drive<'a> {
     shared: &'a Shared,
@@ -55,12 +63,12 @@ pub(crate) struct Drive<'a> {
     issuer: Issuer,
     epoch: Epoch,
     watcher: Watcher,
-    attempts: JoinSet<(NodeId, End)>,
+    attempts: JoinSet<End>,
     stops: HashMap<NodeId, Arc<watch::Sender<Urgency>>>,
     /// Whose attempt a spawned task is, for the one that does not say so itself because it panicked.
-    owners: HashMap<tokio::task::Id, NodeId>,
+    owners: HashMap<tokio::task::Id, Try>,
     /// Ends that are not in the log yet.
-    ended: Vec<(NodeId, End)>,
+    ended: Vec<(Try, End)>,
     /// Told when the worker is to stop.
     drain: watch::Receiver<Drain>,
 }
@@ -211,11 +219,17 @@ impl<'a> Drive<'a> {
         } else {
             Durability::Full
         };
+        let stops = &self.stops;
         let decided = shared.engine.transact(&self.execution, durability, |batch| {
             let mut turn = Turn { batch, issuer, now, effects: Vec::new(), is_full: false };
-            let recorded = ended.iter().take_while(|(node, end)| turn.record(node, end)).count();
+            let recorded = ended.iter().take_while(|(of, end)| turn.record(of, end)).count();
+            let left = ended.get(recorded..).unwrap_or_default();
             turn.answer(&shared.env);
-            let started = if draining { Vec::new() } else { turn.start(free) };
+            let mut started = turn
+                .forgotten(|node| stops.contains_key(node) || left.iter().any(|(of, _)| of.node == *node));
+            if !draining {
+                started.extend(turn.start(free.saturating_sub(started.len())));
+            }
             let state = turn.batch.state();
             let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
             let glance = Glance::of(&turn, epoch);
@@ -241,9 +255,8 @@ impl<'a> Drive<'a> {
         let urgency = Arc::new(watch::Sender::new(Urgency::None));
         self.stops.insert(node.clone(), urgency.clone());
         let grace = Duration::from_millis(self.shared.options.cancel_grace.0);
-        let owner = node.clone();
-        let spawned =
-            self.attempts.spawn(async move { (node, attempt::run(runtime, call, urgency, grace).await) });
+        let owner = Try { node, attempt: call.attempt };
+        let spawned = self.attempts.spawn(attempt::run(runtime, call, urgency, grace));
         self.owners.insert(spawned.id(), owner);
     }
 
@@ -268,21 +281,18 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn note(&mut self, joined: Result<(tokio::task::Id, (NodeId, End)), tokio::task::JoinError>) {
-        let (node, end) = match joined {
-            Ok((id, ended)) => {
-                self.owners.remove(&id);
-                ended
-            }
+    fn note(&mut self, joined: Result<(tokio::task::Id, End), tokio::task::JoinError>) {
+        let (id, end) = match joined {
+            Ok(ended) => ended,
             // A panic fails its task, never the worker.
             Err(error) => {
-                let Some(node) = self.owners.remove(&error.id()) else { return };
-                let error = ErrorInfo::new("RUNTIME_PANIC", "the task's runtime panicked");
-                (node, End::Failed { error, inputs: None, changes: None })
+                let failed = ErrorInfo::new("RUNTIME_PANIC", "the task's runtime panicked");
+                (error.id(), End::Failed { error: failed, inputs: None, changes: None })
             }
         };
-        self.stops.remove(&node);
-        self.ended.push((node, end));
+        let Some(of) = self.owners.remove(&id) else { return };
+        self.stops.remove(&of.node);
+        self.ended.push((of, end));
     }
 
     /// The execution is on its way out: everything that runs is told.
@@ -385,8 +395,8 @@ impl Turn<'_, '_> {
     }
 
     /// Records how an attempt ended. `false` when this record has no room for it.
-    fn record(&mut self, node: &NodeId, end: &End) -> bool {
-        let (node_id, attempt): (NodeId, Option<Attempt>) = (node.clone(), None);
+    fn record(&mut self, of: &Try, end: &End) -> bool {
+        let (node_id, attempt) = (of.node.clone(), Some(of.attempt));
         let asked = match end.clone() {
             End::Succeeded { output, output_ref, inputs, changes } => {
                 self.ask(SucceedNode { node_id, attempt, output, output_ref, inputs, changes })
@@ -401,7 +411,7 @@ impl Turn<'_, '_> {
             // It can never be recorded as it is, and must not be lost either.
             Err(reason @ Reason::ValueTooLarge) => {
                 let error = Some(ErrorInfo::new("RESULT_TOO_LARGE", reason.to_string()));
-                let (node_id, attempt) = (node.clone(), None);
+                let (node_id, attempt) = (of.node.clone(), Some(of.attempt));
                 let failed = self.ask(FailNode { node_id, attempt, error, inputs: None, changes: None });
                 failed != Err(Reason::SealFirst)
             }
@@ -419,6 +429,13 @@ impl Turn<'_, '_> {
                 return;
             }
         }
+    }
+
+    /// What the log says runs here, but was never handed out: the append that started it was answered too late.
+    fn forgotten(&self, is_in_hand: impl Fn(&NodeId) -> bool) -> Vec<NodeNumber> {
+        let state = self.batch.state();
+        let in_workers = state.open.in_workers.iter().copied();
+        in_workers.filter(|number| state.node(*number).is_some_and(|(id, _)| !is_in_hand(id))).collect()
     }
 
     /// Starts what is ready, as far as there are slots; what was started is handed out after the append.

@@ -109,6 +109,7 @@ cases! {
     "queue/depth" => queue::depth,
     "index/monotone" => index::monotone,
     "index/publish" => index::publish,
+    "index/forget" => index::forget,
     "index/get" => index::get,
     "index/filter" => index::filter,
     "index/pages" => index::pages,

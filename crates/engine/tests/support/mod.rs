@@ -97,6 +97,9 @@ impl RunIndex for Faulty {
     async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
         self.inner.put(row).await
     }
+    async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        self.inner.forget(execution).await
+    }
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
         self.inner.get(execution).await
     }

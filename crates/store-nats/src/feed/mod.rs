@@ -104,6 +104,11 @@ impl Sink for Runs {
         // The last one of a run says it all.
         let mut last: HashMap<ExecutionId, Found> = HashMap::new();
         for stored in &messages {
+            if let Some(execution) = Found::deleted(&self.settings, stored) {
+                last.remove(&execution);
+                self.index.gone(&execution).await?;
+                continue;
+            }
             match Found::read(&self.settings, stored) {
                 Some(found) => drop(last.insert(found.execution.clone(), found)),
                 None => tracing::debug!(subject = stored.subject, "no snapshot of a run"),

@@ -48,6 +48,22 @@ pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+pub(crate) async fn forget(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    for name in ["e", "f"] {
+        let row = row(name, 1, 10);
+        let snapshot = snapshot(&row);
+        store.publish_row(row, snapshot).await.unwrap();
+    }
+    store.forget(&execution("e")).await.unwrap();
+    store.forget(&execution("never")).await.unwrap();
+    assert_eq!(store.get(&execution("e")).await.unwrap(), None);
+    let page = store.list(&Filter::default(), 9).await.unwrap();
+    assert_eq!(page.rows.iter().map(|row| row.execution.as_str()).collect::<Vec<_>>(), ["f"]);
+    assert_eq!(store.counts(None).await.unwrap(), [(RunStatus::Pending, 1)]);
+    Verdict::Passed
+}
+
 pub(crate) async fn publish(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
     let publish = async |row: IndexRow| {

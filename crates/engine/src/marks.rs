@@ -1,0 +1,30 @@
+//! Executions that are marked for something that is still to be done in this process.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyoco_core::ids::ExecutionId;
+
+#[derive(Default)]
+pub(crate) struct Marks(Mutex<HashSet<ExecutionId>>);
+
+impl Marks {
+    fn marked(&self) -> MutexGuard<'_, HashSet<ExecutionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Marks one; whether it was not marked before.
+    pub(crate) fn add(&self, execution: &ExecutionId) -> bool {
+        self.marked().insert(execution.clone())
+    }
+
+    /// Takes the mark away; whether there was one.
+    pub(crate) fn remove(&self, execution: &ExecutionId) -> bool {
+        self.marked().remove(execution)
+    }
+
+    /// Takes all marks away, and says whose they were.
+    pub(crate) fn take(&self) -> Vec<ExecutionId> {
+        self.marked().drain().collect()
+    }
+}
