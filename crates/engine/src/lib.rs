@@ -10,6 +10,7 @@ mod command;
 mod consequences;
 mod environment;
 mod marks;
+mod patience;
 mod peers;
 mod projection;
 mod publish;

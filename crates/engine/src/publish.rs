@@ -56,7 +56,7 @@ impl Engine {
 
     /// Shows that somebody is at work on an execution, also when nothing has changed.
     pub async fn beat(&self, execution: &ExecutionId) -> Result<(), EngineError> {
-        if !self.store.wants_snapshots() {
+        if !self.store.wants_snapshots() || !self.glance(execution, |state| state.claim.is_some()).await? {
             return Ok(());
         }
         self.waiting.remove(execution);
@@ -74,10 +74,9 @@ impl Engine {
         let force_after = self.settings.force_after();
         let shown =
             self.glance(execution, |state| (projection::row(state, force_after), state.clone())).await?;
-        // What has ended was shown then; what nobody holds has no beat.
+        // What has ended was shown then.
         if let (Some(row), state) = shown
             && !state.phase.is_terminal()
-            && (beat.is_none() || state.claim.is_some())
         {
             self.publish(&state, row, beat).await?;
         }

@@ -2,13 +2,23 @@
 
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::state::State;
+use pyoco_ports::{ErrorKind, StoreError};
 
 use crate::{Engine, EngineError};
 
 impl Engine {
     /// Looks at an execution as the log has it now; `None` if there is none. The state is not copied: what the view needs of
-    /// it, it takes.
+    /// it, it takes. Whoever looks is answered in time, also behind others who wait for a silent store.
     pub async fn look<T: Send>(
+        &self,
+        execution: &ExecutionId,
+        view: impl FnOnce(&State) -> T + Send,
+    ) -> Result<Option<T>, EngineError> {
+        let seen = self.in_time(self.deadline(), self.look_patiently(execution, view)).await;
+        seen.unwrap_or_else(|| Err(StoreError::plain(ErrorKind::Timeout, "look").into()))
+    }
+
+    async fn look_patiently<T: Send>(
         &self,
         execution: &ExecutionId,
         view: impl FnOnce(&State) -> T + Send,

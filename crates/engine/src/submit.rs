@@ -3,21 +3,19 @@
 //! With an idempotency key the id of the execution is derived from the key, so that "create if absent" is itself the
 //! de-duplication: across gateways, restarts and time, without a table of keys.
 
-use std::time::Duration;
-
-use pyoco_core::command::{AnnotateExecution, CancelExecution, Command, CreateExecution, Issuer, Request};
+use pyoco_core::command::{
+    AnnotateExecution, CancelExecution, Command, CreateExecution, ForeignStatus, ImportSnapshot, Issuer,
+    Request,
+};
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{CommandId, ExecutionId};
+use pyoco_core::json::Object;
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::Outcome;
 use pyoco_core::state::State;
 use pyoco_ports::{ErrorKind, StoreError};
-use tokio::time::Instant;
 
 use crate::{Engine, EngineError};
-
-/// A submission is answered within this time, whatever the store does: each of its steps may wait for a server that is silent.
-const PATIENCE: Duration = Duration::from_millis(1_700);
 
 /// What is submitted, by whom, through which door.
 #[derive(Debug, Clone)]
@@ -63,7 +61,7 @@ impl Engine {
         if let Some(id) = submission.key.or_else(own) {
             request = request.with_id(id);
         }
-        let over = Instant::now() + PATIENCE;
+        let over = self.deadline();
         let answered = match self.in_time(over, self.command(&execution, &request)).await {
             Some(answered) => answered,
             None => {
@@ -98,15 +96,6 @@ impl Engine {
         }
     }
 
-    /// What something gives, or nothing if it takes too long. A store of this process alone has no silent servers: there it is
-    /// better to wait.
-    async fn in_time<T>(&self, over: Instant, work: impl Future<Output = T>) -> Option<T> {
-        if self.store.is_exclusive() {
-            return Some(work.await);
-        }
-        tokio::time::timeout_at(over, work).await.ok()
-    }
-
     /// The first answer to a key may have been a failure half-way.
     async fn complete(&self, execution: &ExecutionId) -> Result<(), EngineError> {
         if self.store.wants_snapshots() && self.store.snapshot(execution).await?.is_none() {
@@ -138,8 +127,12 @@ impl Engine {
     async fn take_back(&self, execution: &ExecutionId) -> Result<(), EngineError> {
         let state = self.state(execution).await?;
         if state.origin.is_none() {
-            // It never arrived. What was sent before the connection broke does not come after it is back.
-            return Ok(());
+            // It did not arrive, but it may be on its way: it finds its place taken.
+            let request = Request::new(Issuer::Scheduler, self.clock.now(), taken());
+            match self.command(execution, &request).await {
+                Ok(_) | Err(EngineError::Rejected(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let hide = AnnotateExecution {
             add_labels: Vec::new(),
@@ -157,6 +150,22 @@ impl Engine {
         }
         self.store.forget(execution).await?;
         Ok(())
+    }
+}
+
+/// What stands in the place of an execution that was not accepted.
+fn taken() -> ImportSnapshot {
+    ImportSnapshot {
+        status: ForeignStatus::Cancelled,
+        input: Object::default(),
+        worker: None,
+        error: None,
+        graph_id: "not accepted".to_owned(),
+        tag: None,
+        labels: Vec::new(),
+        tenant_id: None,
+        api_key_id: None,
+        workflow: None,
     }
 }
 

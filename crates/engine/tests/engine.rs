@@ -7,8 +7,6 @@
     reason = "a test stops at the first surprise"
 )]
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -21,9 +19,9 @@ use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
 use pyoco_engine::{Engine, EngineError, Finding};
 use pyoco_ports::{DeadLetters, EventLog, RunIndex, WorkQueue};
+use pyoco_testing_deployment::Deployment;
 use pyoco_testkit::*;
 use serde_json::json;
-use support::Deployment;
 
 fn id() -> ExecutionId {
     ExecutionId::new("e").unwrap()

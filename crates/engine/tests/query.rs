@@ -3,15 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first surprise")]
 #![allow(dead_code, reason = "the deployment has more than a look needs")]
 
-mod support;
-
 use pyoco_core::command::{Issuer, Request};
 use pyoco_core::event::Actor;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::view::RunStatus;
 use pyoco_testkit::{cancel, create};
 
-use support::Deployment;
+use pyoco_testing_deployment::Deployment;
 
 #[tokio::test]
 async fn a_look_sees_what_another_process_wrote() {

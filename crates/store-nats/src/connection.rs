@@ -10,6 +10,8 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, Request, Subscriber};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use pyoco_ports::{ErrorKind, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,8 @@ const PING: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(3);
 /// The pause before the next attempt to connect, at most.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// A question that nobody has answered for so long is asked again.
+const AGAIN: Duration = Duration::from_millis(400);
 /// Time to live for messages came with it, and reading many messages with one request.
 const OLDEST: (u32, u32) = (2, 11);
 
@@ -218,6 +222,26 @@ impl Connection {
             Some(refusal) => Err(ApiError::Refused(refusal)),
             None => serde_json::from_slice(&answer.payload)
                 .map_err(|error| error::internal(operation, error).into()),
+        }
+    }
+
+    /// Asks JetStream something that may be asked twice. While a leader is elected nobody answers, and what was asked then stays
+    /// without an answer also when there is one: so it is asked again, and whichever answer comes first counts.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        operation: &'static str,
+        subject: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, ApiError> {
+        let mut asked = FuturesUnordered::new();
+        loop {
+            // The patience is that of the first one.
+            asked.push(self.api(operation, subject, body));
+            tokio::select! {
+                biased;
+                Some(answer) = asked.next() => return answer,
+                () = tokio::time::sleep(AGAIN) => {}
+            }
         }
     }
 

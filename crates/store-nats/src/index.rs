@@ -179,7 +179,15 @@ impl LocalIndex {
     /// What stands in the bucket now, from its leader.
     pub(crate) async fn look(&self, execution: &ExecutionId) -> Result<Option<Found>, StoreError> {
         let last = self.last("read a snapshot", execution).await?;
-        Ok(last.and_then(|last| Found::read(&self.inner.settings, &last)))
+        let found = last.and_then(|last| Found::read(&self.inner.settings, &last));
+        // A process without an index learns from this what it will publish behind; one with an index hears it with its row.
+        if let Some(found) = found.as_ref().filter(|_| self.inner.rows.is_none()) {
+            let is_newer = |known: &Known| known.revision >= found.revision;
+            if self.known(execution).filter(is_newer).is_none() {
+                self.inner.known.put(execution.clone(), found.known(self.bucket()));
+            }
+        }
+        Ok(found)
     }
 
     /// Deletes the key of a run, as the contract deletes: what remains is a mark, which others hear.

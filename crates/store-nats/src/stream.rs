@@ -172,7 +172,7 @@ impl Connection {
         struct Answer {
             message: Told,
         }
-        match self.api::<Answer>(operation, &format!("STREAM.MSG.GET.{stream}"), &which).await {
+        match self.ask::<Answer>(operation, &format!("STREAM.MSG.GET.{stream}"), &which).await {
             Ok(answer) => {
                 Stored::try_from(answer.message).map(Some).map_err(|error| error::corrupt(operation, error))
             }

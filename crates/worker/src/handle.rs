@@ -337,6 +337,10 @@ impl Shared {
     /// A message that makes no sense may still say whose it was. That run is failed, unless somebody works on it.
     async fn fail_if_known(&self, delivery: &Delivery, error: &InvalidJob) {
         let Some(run_id) = JobMessage::run_of(&delivery.body) else { return };
+        if self.engine.store().wants_snapshots() {
+            // Another implementation may have accepted it. If that cannot be seen now, the letter alone tells of it.
+            let _ = self.engine.adopt(&run_id).await;
+        }
         let error = ErrorInfo::new("INVALID_JOB", error.to_string());
         let request =
             Request::new(self.issuer(Epoch(0)), self.now(), FailExecution { error, dead_letter: None });

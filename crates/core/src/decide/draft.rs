@@ -68,11 +68,18 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// One dead letter for one failure; the first one knows best why.
+    /// One dead letter for one failure; the first one knows best why. Another implementation writes its own.
     pub(super) fn dead_letter(&mut self, reason: DeadLetter, error: String) {
-        if !self.effects.iter().any(|effect| matches!(effect, Effect::PublishDeadLetter { .. })) {
+        let is_told = matches!(self.issuer, Issuer::Foreign { .. })
+            || self.effects.iter().any(|effect| matches!(effect, Effect::PublishDeadLetter { .. }));
+        if !is_told {
             self.effects.push(Effect::PublishDeadLetter { reason, error });
         }
+    }
+
+    /// Somebody else tells of the failure.
+    pub(super) fn no_dead_letter(&mut self) {
+        self.effects.retain(|effect| !matches!(effect, Effect::PublishDeadLetter { .. }));
     }
 
     pub(super) fn fix_plan(&mut self, plan: &Arc<Plan>) {

@@ -30,5 +30,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &FailExecution) -> Ruling {
     ending::stop_running(draft);
     ending::fail(draft, None, command.error.clone());
     ending::end_failing(draft);
+    if command.dead_letter.is_none() {
+        draft.no_dead_letter();
+    }
     Ok(Outcome::Accepted)
 }

@@ -26,8 +26,9 @@ pub(crate) struct Shown {
     may_be_foreign: bool,
 }
 
-/// What only the one who runs it knows.
-const FOREIGN: [&str; 7] = [
+/// What only the one who runs it, or who has accepted it, knows for sure: its snapshot may say that it has failed before it says
+/// why, and tells of a flow whose text the log has never seen.
+const FOREIGN: [&str; 12] = [
     "tasks",
     "task_records",
     "task_records_truncated",
@@ -35,6 +36,11 @@ const FOREIGN: [&str; 7] = [
     "end_time",
     "heartbeat_at",
     "worker_id",
+    "error",
+    "cancel_requested_at",
+    "cancel_requested_by",
+    "workflow_yaml_sha256",
+    "workflow_yaml_bytes",
 ];
 
 impl Shown {
@@ -68,6 +74,10 @@ impl Shown {
                     Some(_) | None if name == "worker_id" => drop(members.shift_remove(name)),
                     Some(_) | None => {}
                 }
+            }
+            // A run without a log has changed when its snapshot says so.
+            if let Some(changed_at) = members.get_mut("updated_at").filter(|known| known.is_null()) {
+                *changed_at = foreign.shift_remove("updated_at").unwrap_or_default();
             }
         }
         if !with_records {

@@ -1,4 +1,7 @@
-//! An engine on a store that misbehaves when told to, with a clock that only the test moves.
+//! An engine on a store that misbehaves when told to, with a clock that only the test moves. Not here: plans and commands to try
+//! on it, which are in `testing/testkit`.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -14,16 +17,20 @@ use pyoco_ports::*;
 use pyoco_store_memory::MemoryStore;
 
 /// A store that can apply an append and say it timed out, refuse one, or leave the consequences to the caller.
-#[derive(Default)]
-pub(crate) struct Faulty {
-    pub(crate) inner: MemoryStore,
+#[derive(Debug, Default)]
+pub struct Faulty {
+    /// What it stands in front of.
+    pub inner: MemoryStore,
     /// So many of the next appends are applied but time out.
-    pub(crate) time_out: AtomicUsize,
+    pub time_out: AtomicUsize,
     /// So many of the next appends fail before anything happens.
-    pub(crate) unavailable: AtomicUsize,
+    pub unavailable: AtomicUsize,
+    /// Every so manieth append is applied but times out; 0: none.
+    pub time_out_every: AtomicUsize,
     /// Consequences are the caller's business.
-    pub(crate) bare: std::sync::atomic::AtomicBool,
-    pub(crate) appends: AtomicUsize,
+    pub bare: std::sync::atomic::AtomicBool,
+    /// How often somebody tried.
+    pub appends: AtomicUsize,
 }
 
 fn spend(counter: &AtomicUsize) -> bool {
@@ -33,7 +40,7 @@ fn spend(counter: &AtomicUsize) -> bool {
 #[async_trait]
 impl EventLog for Faulty {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        self.appends.fetch_add(1, Ordering::SeqCst);
+        let number = self.appends.fetch_add(1, Ordering::SeqCst) + 1;
         if spend(&self.unavailable) {
             return Err(StoreError::plain(ErrorKind::Unavailable, "append").into());
         }
@@ -43,7 +50,8 @@ impl EventLog for Faulty {
             append
         };
         let appended = self.inner.append(append).await?;
-        if spend(&self.time_out) {
+        let every = self.time_out_every.load(Ordering::SeqCst);
+        if spend(&self.time_out) || (every > 0 && number.is_multiple_of(every)) {
             return Err(StoreError::plain(ErrorKind::Timeout, "append").into());
         }
         Ok(Appended { consequences_done: appended.consequences_done && !self.bare.load(Ordering::SeqCst) })
@@ -185,10 +193,12 @@ impl TaskLogs for Faulty {
 impl Peers for Faulty {}
 
 /// A clock that only the test moves.
-pub(crate) struct Hands(AtomicI64);
+#[derive(Debug)]
+pub struct Hands(AtomicI64);
 
 impl Hands {
-    pub(crate) fn forward(&self, millis: i64) {
+    /// Moves it.
+    pub fn forward(&self, millis: i64) {
         self.0.fetch_add(millis * 1000, Ordering::SeqCst);
     }
 }
@@ -200,7 +210,8 @@ impl Clock for Hands {
 }
 
 /// Names in a row.
-pub(crate) struct Counter(AtomicU64);
+#[derive(Debug)]
+pub struct Counter(AtomicU64);
 
 impl Ids for Counter {
     fn event(&self) -> EventId {
@@ -213,19 +224,30 @@ impl Ids for Counter {
 }
 
 /// A store, a clock, and engines on them as several processes would be.
-pub(crate) struct Deployment {
-    pub(crate) store: Arc<Faulty>,
-    pub(crate) hands: Arc<Hands>,
+#[derive(Debug)]
+pub struct Deployment {
+    /// The store.
+    pub store: Arc<Faulty>,
+    /// The clock.
+    pub hands: Arc<Hands>,
     ids: Arc<Counter>,
 }
 
 impl Deployment {
-    pub(crate) fn new() -> Self {
+    /// With nothing in it.
+    pub fn new() -> Self {
         let hands = Arc::new(Hands(AtomicI64::new(1_700_000_000_000_000)));
         Self { store: Arc::default(), hands, ids: Arc::new(Counter(AtomicU64::new(0))) }
     }
 
-    pub(crate) fn engine(&self) -> Engine {
+    /// One more process.
+    pub fn engine(&self) -> Engine {
         Engine::new(self.store.clone(), self.hands.clone(), self.ids.clone(), Settings::default())
+    }
+}
+
+impl Default for Deployment {
+    fn default() -> Self {
+        Self::new()
     }
 }
