@@ -51,7 +51,7 @@ fn plan() -> Arc<Plan> {
     let mut graph = Graph::new().task("first", callable()).task("last", callable());
     for number in 0..12 {
         let name = if number % 3 == 0 { format!("flaky-{number}") } else { format!("ok-{number}") };
-        graph = graph.task_with(&name, callable(), retry.clone()).edge("first", &name).edge(&name, "last");
+        graph = graph.task_with(&name, callable(), retry).edge("first", &name).edge(&name, "last");
     }
     graph.plan()
 }
