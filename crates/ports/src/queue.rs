@@ -15,7 +15,7 @@ pub trait WorkQueue: Send + Sync {
 
     /// Takes up to `most` jobs of any of the tags.
     ///
-    /// - MUST give waiting jobs, oldest first, and none of another tag. `[queue/tags]`
+    /// - MUST give waiting jobs, the oldest of each tag first, and none of another tag. `[queue/tags]`
     /// - MUST NOT give a job again before its lease has run out. `[queue/lease]` A store that one process alone can open
     ///   MAY end all leases when it is opened: whoever held them is gone.
     /// - MUST give it again after that, with the same id and a higher delivery number. `[queue/redeliver]`

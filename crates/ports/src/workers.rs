@@ -31,6 +31,6 @@ pub struct WorkerRecord {
     pub seen_at: Timestamp,
     /// Somebody does not want to see it.
     pub hidden: bool,
-    /// The record in the contract's JSON form, which the stores do not look into.
+    /// The record in the contract's JSON form. A store MAY keep `hidden` in it, where other implementations look for it.
     pub body: Vec<u8>,
 }
