@@ -50,7 +50,7 @@ deny:
 ## Our server next to pyoco-server 0.5.1 of PyPI (which needs Python 3.12; its packages, pinned, go into target/). The table of
 ## docs/performance.md comes from here.
 bench:
-	cargo build --release -p pyoco-cli --bin pyoco-server
+	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker
 	cargo run --release --quiet -p pyoco-bench
 
 ## Criterion benches of the core and the compiler.
@@ -58,9 +58,10 @@ bench-core:
 	cargo bench -p pyoco-core --bench core
 	cargo bench -p pyoco-flow --bench compile
 
-## The model with larger bounds than `make test` has time for. Each line is steps, crashes, ambiguous appends,
-## conflicts in flight, expired leases and lost jobs.
-soak:
+## What `make test` has no time for. First real processes and servers that are killed, stopped and cut off, for half an hour; then
+## the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts in flight, expired leases and lost jobs.
+soak: $(VENV_STAMP)
+	SOAK=1 cargo test --release -p pyoco-cli --test nats_failures -- --include-ignored --nocapture --test-threads=1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 1 0 1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 2 1 0 0 1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 0 0 1 0

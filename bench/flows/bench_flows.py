@@ -4,6 +4,7 @@ Every task returns the clock at its start, so that the bench can tell the time b
 that it measures.
 """
 
+import os
 import random
 import time
 
@@ -20,12 +21,36 @@ def pause():
     return started
 
 
+def nap():
+    """Waits 20 ms."""
+    time.sleep(0.02)
+
+
+def hold(ctx):
+    """Runs until it is canceled. Leaves a file when it begins, and one with the clock when it notices the cancel."""
+    mark = ctx.params["mark"]
+    leave(mark + ".begun")
+    give_up = time.time() + 60
+    while not ctx.is_cancelled and time.time() < give_up:
+        time.sleep(0.001)
+    leave(mark + ".noticed")
+
+
+def leave(path):
+    """Writes the clock; whoever finds the file finds all of it."""
+    with open(path + ".new", "w") as file:
+        file.write(repr(time.time()))
+    os.rename(path + ".new", path)
+
+
+BY_NAME = {"noop": ("tick", tick), "held": ("hold", hold)}
+
+
 def get_flow(name):
-    """The one-task flow for POST /runs; the others are sent as flow.yaml."""
-    if name != "noop":
-        raise KeyError(name)
+    """The one-task flows for POST /runs; the others are sent as flow.yaml."""
+    task, function = BY_NAME[name]
     from pyoco import Flow
     from pyoco.core.models import Task
 
     flow = Flow(name=name)
-    return flow >> Task(func=tick, name="tick")
+    return flow >> Task(func=function, name=task)

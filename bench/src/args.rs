@@ -8,18 +8,22 @@ use crate::figures::{Part, Parts};
 pub(crate) const HELP: &str = "\
 Measures this server and pyoco-server 0.5.1 of PyPI with the same requests, and prints a table.
 
-usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python PATH]
+usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python PATH] [--runs-at-once N]
 
   --check         end with 2 when a target is missed or was not measured
   --only WHICH    measure one of the two
-  --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists; all unless named
+  --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists of the server with its embedded
+                  store, or nats-runs, nats-cancel, nats-submit, nats-lists or nats-workers of gateway and workers around a
+                  nats-server; all unless named
   --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
+  --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 1, as
+                  each of the original's, unless given
 
 example: cargo run --release -p pyoco-bench -- --check
 ";
 
 /// What was asked for.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Args {
     pub(crate) parts: Parts,
     pub(crate) check: bool,
@@ -27,6 +31,21 @@ pub(crate) struct Args {
     pub(crate) skip_ours: bool,
     pub(crate) skip_original: bool,
     pub(crate) python: Option<PathBuf>,
+    pub(crate) runs_at_once: usize,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            parts: Parts::default(),
+            check: false,
+            help: false,
+            skip_ours: false,
+            skip_original: false,
+            python: None,
+            runs_at_once: 1,
+        }
+    }
 }
 
 pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, Failure> {
@@ -42,10 +61,14 @@ pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, Fai
             },
             "--part" => {
                 let name = words.next().ok_or("--part takes a name")?;
-                let part = Part::ALL.iter().find(|part| part.name() == name);
-                args.parts.named.push(*part.ok_or_else(|| format!("no part is called {name}"))?);
+                let part = Part::of_name(&name);
+                args.parts.named.push(part.ok_or_else(|| format!("no part is called {name}"))?);
             }
             "--python" => args.python = Some(words.next().ok_or("--python takes a path")?.into()),
+            "--runs-at-once" => {
+                let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
+                args.runs_at_once = number.ok_or("--runs-at-once takes a number")?;
+            }
             _ => return Err(format!("unknown argument {word}\n\n{HELP}").into()),
         }
     }
@@ -70,11 +93,21 @@ mod tests {
         assert_eq!(args, expected);
         assert!(args.parts.include(Part::Submit) && !args.parts.include(Part::Lists));
         assert!(Args::default().parts.include(Part::Lists));
+        let args = parse_words(&["--part", "nats-runs", "--runs-at-once", "4"]).expect("fine");
+        assert!(args.parts.include_any(&Part::NATS) && !args.parts.include_any(&Part::EMBEDDED));
+        assert_eq!(args.runs_at_once, 4);
     }
 
     #[test]
     fn what_is_not_known_is_refused() {
-        for words in [&["--fast"][..], &["--only"], &["--only", "both"], &["--python"], &["--part", "all"]] {
+        for words in [
+            &["--fast"][..],
+            &["--runs-at-once", "0"],
+            &["--only"],
+            &["--only", "both"],
+            &["--python"],
+            &["--part", "all"],
+        ] {
             assert!(parse_words(words).is_err(), "{words:?}");
         }
     }

@@ -16,10 +16,16 @@ pub(crate) enum Part {
     Throughput,
     Submit,
     Lists,
+    NatsRuns,
+    NatsCancel,
+    NatsSubmit,
+    NatsLists,
+    NatsWorkers,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 8] = [
+    /// On this server with its embedded store.
+    pub(crate) const EMBEDDED: [Self; 8] = [
         Self::Starts,
         Self::Memory,
         Self::SingleRuns,
@@ -29,6 +35,13 @@ impl Part {
         Self::Submit,
         Self::Lists,
     ];
+    /// On this server as gateway and workers around a nats-server.
+    pub(crate) const NATS: [Self; 5] =
+        [Self::NatsRuns, Self::NatsCancel, Self::NatsSubmit, Self::NatsLists, Self::NatsWorkers];
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::EMBEDDED.into_iter().chain(Self::NATS).find(|part| part.name() == name)
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -40,6 +53,11 @@ impl Part {
             Self::Throughput => "throughput",
             Self::Submit => "submit",
             Self::Lists => "lists",
+            Self::NatsRuns => "nats-runs",
+            Self::NatsCancel => "nats-cancel",
+            Self::NatsSubmit => "nats-submit",
+            Self::NatsLists => "nats-lists",
+            Self::NatsWorkers => "nats-workers",
         }
     }
 }
@@ -54,6 +72,10 @@ impl Parts {
     pub(crate) fn include(&self, part: Part) -> bool {
         self.named.is_empty() || self.named.contains(&part)
     }
+
+    pub(crate) fn include_any(&self, parts: &[Part]) -> bool {
+        parts.iter().any(|part| self.include(*part))
+    }
 }
 
 /// One measurement.
@@ -66,8 +88,13 @@ pub(crate) enum Metric {
     ChainStep,
     FanOut,
     WatchAge,
+    Cancel,
     List { stored: usize },
     FilteredList { stored: usize },
+    Naps { workers: usize },
+    Noops { workers: usize },
+    MessagesOfSubmission,
+    MessagesOfRun,
     Start,
     IdleMemory,
     MemoryAfterLoad,
@@ -84,8 +111,13 @@ impl Metric {
             Self::ChainStep => "chain of 40: a step",
             Self::FanOut => "fan-out of 400: before → after",
             Self::WatchAge => "age of a watch event on arrival",
+            Self::Cancel => "cancel sent → noticed by the running task",
             Self::List { stored } => return format!("list newest 50 of {}", thousands(stored)),
             Self::FilteredList { stored } => return format!("list filtered 50 of {}", thousands(stored)),
+            Self::Naps { workers } => return format!("end to end, a task of 20 ms, {}", processes(workers)),
+            Self::Noops { workers } => return format!("end to end, one no-op task, {}", processes(workers)),
+            Self::MessagesOfSubmission => "messages to the nats-server for one submission",
+            Self::MessagesOfRun => "messages to the nats-server for one run, its submission included",
             Self::Start => "start → first health answer",
             Self::IdleMemory => "memory of the gateway process, idle",
             Self::MemoryAfterLoad => "memory of the gateway process, after the load",
@@ -96,11 +128,15 @@ impl Metric {
 
     pub(crate) fn unit(self) -> &'static str {
         match self {
-            Self::Submit | Self::EndToEnd | Self::EndToEndByName => "/s",
+            Self::Submit | Self::EndToEnd | Self::EndToEndByName | Self::Naps { .. } | Self::Noops { .. } => {
+                "/s"
+            }
+            Self::MessagesOfSubmission | Self::MessagesOfRun => "messages",
             Self::SingleRun
             | Self::ChainStep
             | Self::FanOut
             | Self::WatchAge
+            | Self::Cancel
             | Self::List { .. }
             | Self::FilteredList { .. }
             | Self::Start => "ms",
@@ -112,6 +148,10 @@ impl Metric {
     pub(crate) fn is_rate(self) -> bool {
         self.unit() == "/s"
     }
+}
+
+fn processes(workers: usize) -> String {
+    if workers == 1 { "1 worker process".to_owned() } else { format!("{workers} worker processes") }
 }
 
 fn thousands(number: usize) -> String {
@@ -126,6 +166,12 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// Keeps what was measured beside it.
+    pub(crate) fn add(&mut self, more: Self) {
+        self.of.extend(more.of);
+        self.problems.extend(more.problems);
+    }
+
     /// Keeps a figure. A measurement that failed is told at the end and does not stop the others.
     pub(crate) fn keep(&mut self, metric: Metric, result: Result<Option<Figure>, Failure>) {
         match result {

@@ -43,6 +43,14 @@ pub(crate) fn paced() -> Workflow {
     workflow("paced", &format!("flow >> {}", tasks.join(" >> ")), &tasks, "pause")
 }
 
+/// One task that sleeps 20 ms: workers wait, and cores do not.
+pub(crate) fn nap() -> Workflow {
+    workflow("nap", "flow >> nap", &["nap".to_owned()], "nap")
+}
+
+/// A flow of the resolver's: one task that waits until it is canceled. Its parameter `mark` is where it tells what it sees.
+pub(crate) const HELD: &str = "held";
+
 fn workflow(name: &'static str, graph: &str, tasks: &[String], function: &str) -> Workflow {
     let mut yaml = format!("version: 1\nflow:\n  graph: {graph:?}\ntasks:\n");
     for task in tasks {

@@ -11,7 +11,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -113,9 +113,19 @@ pub(crate) fn get(path: &str) -> Result<Request<String>, Failure> {
 
 /// `POST /runs`.
 pub(crate) fn submit(flow: &str, tag: &str) -> Result<Request<String>, Failure> {
-    let body = format!(r#"{{"flow_name":"{flow}","params":{{"n":1}},"tag":"{tag}"}}"#);
+    submit_with(flow, tag, &json!({"n": 1}))
+}
+
+/// `POST /runs` with parameters.
+pub(crate) fn submit_with(flow: &str, tag: &str, params: &Value) -> Result<Request<String>, Failure> {
+    let body = format!(r#"{{"flow_name":"{flow}","params":{params},"tag":"{tag}"}}"#);
     let request = Request::builder().method(Method::POST).uri("/runs");
     Ok(request.header(CONTENT_TYPE, "application/json").body(body)?)
+}
+
+/// `POST /runs/ID/cancel`.
+pub(crate) fn cancel(id: &str) -> Result<Request<String>, Failure> {
+    Ok(Request::builder().method(Method::POST).uri(format!("/runs/{id}/cancel")).body(String::new())?)
 }
 
 /// `POST /runs/yaml`.

@@ -1,7 +1,10 @@
 //! The load generator and the processes that it measures. `make bench` prints the table.
 
 mod args;
+mod bare;
+mod broker;
 mod clock;
+mod distributed;
 mod figures;
 mod flows;
 mod http;
@@ -15,7 +18,9 @@ mod sse;
 mod stats;
 mod subject;
 mod table;
+mod tape;
 mod targets;
+mod trial;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,7 +30,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Args;
-use crate::figures::Figures;
+use crate::broker::Sync;
+use crate::distributed::Distributed;
+use crate::figures::{Figures, Part};
 use crate::original::Original;
 use crate::ours::Ours;
 use crate::subject::Places;
@@ -36,7 +43,9 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 const MISSED: u8 = 2;
 const INTERRUPTED: u8 = 130;
 /// The whole bench, without the installation of packages.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1800);
+/// As many as the original has.
+const WORKERS: usize = 2;
 
 /// One thread: the generator takes one core at most from what it measures.
 #[tokio::main(flavor = "current_thread")]
@@ -83,21 +92,44 @@ async fn bench() -> Result<ExitCode, Failure> {
         }
     };
     let machine = machine::describe(&places)?;
+    let python = original_python(&places, python.ok());
+    let ours_on_nats = Distributed {
+        places: &places,
+        python: python.clone(),
+        sync: Sync::Default,
+        workers: WORKERS,
+        runs_at_once: args.runs_at_once,
+    };
     let measured = tokio::time::timeout(PATIENCE, async {
-        let original = match &original {
-            Some(original) => measure::measure(original, &args.parts).await,
-            None => Figures::default(),
+        let figures = match &original {
+            Some(original) if args.parts.include_any(&Part::EMBEDDED) => {
+                measure::measure(original, &args.parts).await
+            }
+            Some(_) | None => Figures::default(),
         };
-        (original, measure_ours(&args, &places, original_python(&places, python.ok())).await)
+        let ours = measure_ours(&args, &places, python).await;
+        let trials = trial::measure(&args, original.as_ref(), &ours_on_nats, &figures).await;
+        (figures, ours, trials)
     });
-    let (original, ours) = measured.await.map_err(|_| format!("not done after {PATIENCE:?}"))?;
+    let (original, ours, trials) = measured.await.map_err(|_| format!("not done after {PATIENCE:?}"))?;
 
-    let verdicts = targets::verdicts(&ours, &original);
-    let report = table::report(&machine, &ours, &original, &verdicts);
+    let mut report = format!("{machine}\n\n");
+    let mut verdicts = Vec::new();
+    if args.parts.include_any(&Part::EMBEDDED) {
+        verdicts = targets::verdicts(&ours, &original);
+        report.push_str(&table::embedded(&ours, &original, &verdicts));
+    }
+    for trial in &trials {
+        let of_trial = targets::verdicts_on_nats(trial);
+        report.push_str(&table::distributed(trial, &of_trial));
+        verdicts.extend(of_trial);
+    }
     std::fs::write(&places.report, &report)?;
     print(&report)?;
     let is_missed = verdicts.iter().any(|verdict| !verdict.is_met);
-    Ok(if !ours.problems.is_empty() || !original.problems.is_empty() {
+    let has_failed = [&ours, &original].iter().any(|figures| !figures.problems.is_empty())
+        || trials.iter().any(|trial| trial.problems().next().is_some());
+    Ok(if has_failed {
         ExitCode::FAILURE
     } else if args.check && is_missed {
         ExitCode::from(MISSED)
@@ -107,7 +139,7 @@ async fn bench() -> Result<ExitCode, Failure> {
 }
 
 async fn measure_ours(args: &Args, places: &Places, python: PathBuf) -> Figures {
-    if args.skip_ours {
+    if args.skip_ours || !args.parts.include_any(&Part::EMBEDDED) {
         return Figures::default();
     }
     match Ours::new(places, python) {

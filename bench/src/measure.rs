@@ -1,8 +1,13 @@
 //! The measurements, the same for every subject: all they know of it is its HTTP API and its processes.
 
+mod cancel;
 mod lists;
+mod messages;
+pub(crate) mod nats;
 mod runs;
 mod watch;
+
+pub(crate) use runs::{run_id, warm_up};
 
 use std::time::Duration;
 
@@ -14,9 +19,9 @@ use crate::stats::Figure;
 use crate::subject::{Sizes, Stack, Subject};
 use crate::{Failure, http, load, progress};
 
-const CONNECTIONS: usize = 16;
-const WARM_UP: Duration = Duration::from_secs(1);
-const MEASURED: Duration = Duration::from_secs(5);
+pub(crate) const CONNECTIONS: usize = 16;
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
+pub(crate) const MEASURED: Duration = Duration::from_secs(5);
 /// Until what a start leaves behind has settled.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -27,7 +32,7 @@ pub(crate) async fn measure<S: Subject>(subject: &S, parts: &Parts) -> Figures {
         progress(S::NAME, Part::Starts.name());
         figures.keep(Metric::Start, start_times(subject).await);
     }
-    let with_workers = Part::ALL.into_iter().filter(|part| !matches!(part, Part::Starts | Part::Lists));
+    let with_workers = Part::EMBEDDED.into_iter().filter(|part| !matches!(part, Part::Starts | Part::Lists));
     let with_workers: Vec<Part> = with_workers.filter(|part| parts.include(*part)).collect();
     if !with_workers.is_empty()
         && let Err(error) = measure_with_workers(subject, &with_workers, &mut figures).await
@@ -77,6 +82,8 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
     let address = stack.address;
     match part {
         Part::Starts | Part::Memory | Part::Lists => {}
+        // Measured with processes of their own.
+        Part::NatsSubmit | Part::NatsRuns | Part::NatsLists | Part::NatsCancel | Part::NatsWorkers => {}
         Part::SingleRuns => {
             figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::Failure;
+use crate::broker::{self, Sync};
 use crate::flows::SERVED;
 use crate::process::{Process, free_address, timed_start};
 use crate::subject::{Places, RARE_EVERY, Sizes, Stack, Subject};
@@ -16,6 +17,7 @@ const WORKERS: usize = 2;
 /// The original, installed.
 pub(crate) struct Original<'a> {
     places: &'a Places,
+    sync: Sync,
 }
 
 impl<'a> Original<'a> {
@@ -33,7 +35,12 @@ impl<'a> Original<'a> {
             Process::start("pip", &mut command, &places.logs)?.finish().await?;
             std::fs::copy(&wanted, &installed)?;
         }
-        Ok(Self { places })
+        Ok(Self { places, sync: Sync::Default })
+    }
+
+    /// The same on a nats-server that syncs in this way.
+    pub(crate) fn with_sync(&self, sync: Sync) -> Self {
+        Self { places: self.places, sync }
     }
 
     fn command(&self, program: &str) -> Command {
@@ -51,6 +58,8 @@ impl Subject for Original<'_> {
             starts: 3,
             single_runs: 300,
             throughput_runs: 1_000,
+            // It looks once a second, and its worker overwrites a cancel that comes while it writes: that task never learns of it.
+            cancels: 0,
             stored: &[1_000, 20_000],
             // Each leaves a consumer behind, of which it can have 1,000 in five minutes.
             lists: 60,
@@ -61,12 +70,8 @@ impl Subject for Original<'_> {
     async fn start(&self, only_gateway: bool) -> Result<Stack, Failure> {
         let data = self.places.fresh_data()?;
         let logs = &self.places.logs;
-        let storage = free_address().await?;
-        let url = format!("nats://{storage}");
-        let mut command = self.command("nats-server");
-        command.args(["-js", "-a", "127.0.0.1", "-p", &storage.port().to_string(), "-sd"]).arg(data.path());
-        let mut nats = Process::start("original-nats", &mut command, logs)?;
-        nats.wait_for_port(storage).await?;
+        let (nats, storage) = broker::start("original-nats", self.places, self.sync, data.path()).await?;
+        let url = storage.url();
 
         let address = free_address().await?;
         let mut command = self.command("pyoco-server");
@@ -103,7 +108,7 @@ impl Subject for Original<'_> {
     async fn seed(&self, stack: &Stack, numbers: Range<usize>) -> Result<(), Failure> {
         let storage = stack.storage.ok_or("the original stores runs in a nats-server")?;
         let mut command = self.command("python");
-        command.arg(self.places.original.join("seed_runs.py")).arg(format!("nats://{storage}"));
+        command.arg(self.places.original.join("seed_runs.py")).arg(storage.url());
         command.args([numbers.start, numbers.len(), RARE_EVERY].map(|number| number.to_string()));
         Process::start("original-seed", &mut command, &self.places.logs)?.finish().await
     }

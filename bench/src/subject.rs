@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::broker::Storage;
 use crate::http::{Address, Connection};
 use crate::process::Process;
 use crate::{Failure, clock};
@@ -29,12 +30,17 @@ pub(crate) struct Places {
     pub(crate) report: PathBuf,
     /// Our own server.
     pub(crate) server: PathBuf,
+    /// Our own worker.
+    pub(crate) worker: PathBuf,
+    /// Where `make test` installs packages, a nats-server among them.
+    pub(crate) test_venv: PathBuf,
 }
 
 impl Places {
     pub(crate) fn new() -> Self {
         let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let target = bench.parent().unwrap_or(bench).join("target");
+        let root = bench.parent().unwrap_or(bench);
+        let target = root.join("target");
         Self {
             flows: bench.join("flows"),
             original: bench.join("original"),
@@ -43,6 +49,8 @@ impl Places {
             data: target.join("bench-data"),
             report: target.join("bench.md"),
             server: target.join("release/pyoco-server"),
+            worker: target.join("release/pyoco-worker"),
+            test_venv: root.join(".venv"),
         }
     }
 
@@ -58,6 +66,8 @@ pub(crate) struct Sizes {
     pub(crate) starts: usize,
     pub(crate) single_runs: usize,
     pub(crate) throughput_runs: usize,
+    /// None, when there is nothing to compare.
+    pub(crate) cancels: u64,
     /// For how many stored runs lists are measured, smallest first.
     pub(crate) stored: &'static [usize],
     /// How many lists of each kind, unless [`Sizes::list_time`] is over before.
@@ -85,10 +95,10 @@ pub(crate) struct Stack {
     pub(crate) others: Vec<Process>,
     /// From the start of the gateway's process to the first answer of `GET /health`, in ms.
     pub(crate) start_ms: f64,
-    /// Where the storage of the original listens.
-    pub(crate) storage: Option<Address>,
+    /// The nats-server, for those that store in one; its process is the first of the others.
+    pub(crate) storage: Option<Storage>,
     /// Kept until the processes are gone: fields are dropped in order.
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 impl Stack {
@@ -96,10 +106,15 @@ impl Stack {
         address: Address,
         (gateway, start_ms): (Process, f64),
         others: Vec<Process>,
-        storage: Option<Address>,
+        storage: Option<Storage>,
         data: tempfile::TempDir,
     ) -> Self {
-        Self { address, gateway, others, start_ms, storage, _data: data }
+        Self { address, gateway, others, start_ms, storage, data }
+    }
+
+    /// The folder of what it stores.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
     }
 
     /// Waits until this many workers are ready for runs.
@@ -125,6 +140,19 @@ impl Stack {
         all.map(Process::memory_of_family).sum()
     }
 
+    /// Ends all processes but the first of the others, which is the nats-server.
+    pub(crate) async fn leave_storage(self) -> Result<Left, Failure> {
+        let storage = self.storage.ok_or("it stores in no nats-server")?;
+        self.gateway.stop().await;
+        let mut others = self.others;
+        while others.len() > 1 {
+            if let Some(process) = others.pop() {
+                process.stop().await;
+            }
+        }
+        Ok(Left { storage, _processes: others, _data: self.data })
+    }
+
     /// Ends all processes: workers first, storage last.
     pub(crate) async fn stop(self) {
         self.gateway.stop().await;
@@ -132,4 +160,11 @@ impl Stack {
             process.stop().await;
         }
     }
+}
+
+/// What is left of a stack: its nats-server with everything in it.
+pub(crate) struct Left {
+    pub(crate) storage: Storage,
+    _processes: Vec<Process>,
+    _data: tempfile::TempDir,
 }

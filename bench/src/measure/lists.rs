@@ -18,10 +18,19 @@ const AT_LEAST: usize = 3;
 
 /// Measures both lists for each number of stored runs, in one growing store.
 pub(crate) async fn measure<S: Subject>(subject: &S, figures: &mut Figures) -> Result<(), Failure> {
+    measure_stored(subject, subject.sizes().stored, figures).await
+}
+
+/// The same for the numbers of stored runs that are given, smallest first.
+pub(crate) async fn measure_stored<S: Subject>(
+    subject: &S,
+    all_stored: &[usize],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     let stack = subject.start(true).await?;
     let sizes = subject.sizes();
     let mut seeded = 0;
-    for &stored in sizes.stored {
+    for &stored in all_stored {
         progress(S::NAME, &format!("lists of {stored} runs"));
         subject.seed(&stack, seeded..stored).await?;
         seeded = stored;

@@ -1,0 +1,101 @@
+//! The measurements on a nats-server that is somebody's own process: the same for the original and for ours, and for ours what only it
+//! promises.
+
+use super::{cancel, lists, messages, runs, submit};
+use crate::broker::Sync;
+use crate::distributed::Distributed;
+use crate::figures::{Figures, Metric, Part, Parts};
+use crate::flows::{self, SERVED};
+use crate::subject::{Sizes, Stack, Subject};
+use crate::{Failure, http, progress};
+
+/// For how many stored runs lists are measured.
+pub(crate) const STORED: usize = 20_000;
+/// Runs that sleep 20 ms, for each number of workers.
+const NAPS: usize = 300;
+
+/// What both can do. Lists that were measured already, on such a server, need not be measured again.
+pub(crate) async fn measure<S: Subject>(subject: &S, sync: Sync, parts: &Parts, lists: &Figures) -> Figures {
+    let mut figures = Figures::default();
+    let with_workers = [Part::NatsRuns, Part::NatsCancel, Part::NatsSubmit];
+    let is_wanted =
+        |part: &Part| parts.include(*part) && (*part != Part::NatsCancel || subject.sizes().cancels > 0);
+    let with_workers: Vec<Part> = with_workers.into_iter().filter(is_wanted).collect();
+    if !with_workers.is_empty()
+        && let Err(error) = measure_with_workers(subject, sync, &with_workers, &mut figures).await
+    {
+        figures.problems.push(error.to_string());
+    }
+    // A list writes nothing: how the disk is synced does not matter.
+    if parts.include(Part::NatsLists) && sync == Sync::Default {
+        let both = [Metric::List { stored: STORED }, Metric::FilteredList { stored: STORED }];
+        let known = both.map(|metric| lists.of.get(&metric).map(|figure| (metric, figure.clone())));
+        if known.iter().all(Option::is_some) {
+            figures.of.extend(known.into_iter().flatten());
+        } else if let Err(error) = lists::measure_stored(subject, &[STORED], &mut figures).await {
+            figures.problems.push(error.to_string());
+        }
+    }
+    figures
+}
+
+async fn measure_with_workers<S: Subject>(
+    subject: &S,
+    sync: Sync,
+    parts: &[Part],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    let stack = subject.start(false).await?;
+    runs::warm_up(stack.address).await?;
+    for part in parts {
+        progress(S::NAME, &format!("{}, {sync}", part.name()));
+        measure_load(*part, &stack, &subject.sizes(), figures).await;
+    }
+    stack.stop().await;
+    Ok(())
+}
+
+async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Figures) {
+    let address = stack.address;
+    if part == Part::NatsRuns {
+        let (noop, count) = (flows::noop(), sizes.throughput_runs);
+        figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
+        let as_yaml = || http::submit_yaml(noop.name, SERVED, &noop.yaml);
+        figures.keep(Metric::EndToEnd, runs::throughput(address, count, as_yaml).await);
+        let by_name = || http::submit(noop.name, SERVED);
+        figures.keep(Metric::EndToEndByName, runs::throughput(address, count, by_name).await);
+        figures.keep(Metric::MessagesOfRun, messages::per_run(stack).await);
+    } else if part == Part::NatsCancel {
+        figures.keep(Metric::Cancel, cancel::delays(address, sizes.cancels, stack.data()).await);
+    } else if part == Part::NatsSubmit {
+        figures.keep(Metric::MessagesOfSubmission, messages::per_submission(stack).await);
+        figures.keep(Metric::Submit, submit(stack).await);
+    }
+}
+
+/// What one and what two worker processes of ours get done.
+pub(crate) async fn workers(ours: &Distributed<'_>, sync: Sync) -> Figures {
+    let mut figures = Figures::default();
+    for workers in [1, 2] {
+        progress(Distributed::NAME, &format!("{}: {workers}, {sync}", Part::NatsWorkers.name()));
+        let ours = Distributed { workers, ..ours.clone() };
+        if let Err(error) = measure_workers(&ours, &mut figures).await {
+            figures.problems.push(error.to_string());
+        }
+    }
+    figures
+}
+
+async fn measure_workers(ours: &Distributed<'_>, figures: &mut Figures) -> Result<(), Failure> {
+    let workers = ours.workers;
+    let stack = ours.start(false).await?;
+    runs::warm_up(stack.address).await?;
+    let (nap, noop) = (flows::nap(), flows::noop());
+    let naps = || http::submit_yaml(nap.name, SERVED, &nap.yaml);
+    figures.keep(Metric::Naps { workers }, runs::throughput(stack.address, NAPS, naps).await);
+    let count = ours.sizes().throughput_runs;
+    let noops = || http::submit_yaml(noop.name, SERVED, &noop.yaml);
+    figures.keep(Metric::Noops { workers }, runs::throughput(stack.address, count, noops).await);
+    stack.stop().await;
+    Ok(())
+}
