@@ -9,6 +9,7 @@ use pyoco_core::state::State;
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
 use pyoco_ports::Filter;
+use serde_json::Value;
 
 use crate::{Engine, EngineError, projection};
 
@@ -123,25 +124,23 @@ impl Engine {
         if self.store.is_exclusive() {
             return Ok(0);
         }
-        let (mut alive, mut queued, mut enqueued) = (HashMap::new(), HashMap::new(), 0);
+        let (mut queued, mut enqueued) = (HashMap::new(), 0);
         for status in [RunStatus::Running, RunStatus::Cancelling] {
             let filter = Filter { status: Some(status), ..Filter::default() };
             for row in self.store.list(&filter, most).await?.rows {
                 let (Some(worker), Some(tag)) = (row.summary.worker_id, row.summary.tag) else { continue };
-                if !alive.contains_key(&worker) {
-                    let is_alive = !self.is_gone(&worker).await?;
-                    alive.insert(worker.clone(), is_alive);
-                }
-                if alive.get(&worker) == Some(&true) {
+                // Whoever is at work on it says so, by what it does or by its report.
+                let is_quiet = row.updated_at.after(GONE_AFTER) < self.clock.now();
+                if !is_quiet || self.is_at_work(&worker, &row.execution).await? {
                     continue;
                 }
                 let state = match self.state(&row.execution).await {
                     Err(EngineError::Log { .. }) => continue,
                     state => state?,
                 };
-                let is_held =
-                    state.claim.as_ref().is_some_and(|claim| claim.worker == worker && !claim.is_foreign());
-                if !is_held || state.phase.is_terminal() {
+                let is_held = state.claim.as_ref().is_some_and(|claim| !claim.is_foreign());
+                let is_quiet = state.updated_at.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now());
+                if !is_held || !is_quiet || state.phase.is_terminal() {
                     continue;
                 }
                 if !queued.contains_key(&tag) {
@@ -157,16 +156,22 @@ impl Engine {
         Ok(enqueued)
     }
 
+    /// Whether a worker was heard of late and says that it has this execution. Another process may have taken over its name.
+    async fn is_at_work(&self, worker: &WorkerId, execution: &ExecutionId) -> Result<bool, EngineError> {
+        let Some(record) = self.store.worker(worker).await? else { return Ok(false) };
+        let body: Value = serde_json::from_slice(&record.body).unwrap_or_default();
+        let says = |run: &Value| run.as_str() == Some(execution.as_str());
+        let has_it = match body.get("current_run_ids").and_then(Value::as_array) {
+            Some(runs) => runs.iter().any(says),
+            None => body.get("current_run_id").is_some_and(says),
+        };
+        Ok(has_it && record.seen_at.after(GONE_AFTER) >= self.clock.now())
+    }
+
     /// One too many is harmless: a live claim makes it superfluous.
     async fn enqueue(&self, state: &State) -> Result<(), EngineError> {
         let now = self.clock.now();
         Ok(self.store.enqueue(projection::job(state, now), now).await?)
-    }
-
-    /// Whether a worker has not been heard for so long that nobody waits for it.
-    async fn is_gone(&self, worker: &WorkerId) -> Result<bool, EngineError> {
-        let heard = self.store.worker(worker).await?.map(|record| record.seen_at);
-        Ok(heard.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now()))
     }
 
     /// Sends a command whose refusal only means that somebody was faster.

@@ -25,12 +25,27 @@ pub struct Faulty {
     pub time_out: AtomicUsize,
     /// So many of the next appends fail before anything happens.
     pub unavailable: AtomicUsize,
+    /// Nobody answers: appends and reads time out one after the other, as they do before a server that hangs.
+    pub silent: std::sync::atomic::AtomicBool,
     /// Every so manieth append is applied but times out; 0: none.
     pub time_out_every: AtomicUsize,
     /// Consequences are the caller's business.
     pub bare: std::sync::atomic::AtomicBool,
     /// How often somebody tried.
     pub appends: AtomicUsize,
+}
+
+/// How long a server that hangs is waited for.
+const HANGS: Duration = Duration::from_millis(1_500);
+
+impl Faulty {
+    async fn answers(&self, operation: &'static str) -> Result<(), StoreError> {
+        if self.silent.load(Ordering::SeqCst) {
+            tokio::time::sleep(HANGS).await;
+            return Err(StoreError::plain(ErrorKind::Timeout, operation));
+        }
+        Ok(())
+    }
 }
 
 fn spend(counter: &AtomicUsize) -> bool {
@@ -41,6 +56,7 @@ fn spend(counter: &AtomicUsize) -> bool {
 impl EventLog for Faulty {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
         let number = self.appends.fetch_add(1, Ordering::SeqCst) + 1;
+        self.answers("append").await?;
         if spend(&self.unavailable) {
             return Err(StoreError::plain(ErrorKind::Unavailable, "append").into());
         }
@@ -58,6 +74,7 @@ impl EventLog for Faulty {
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
+        self.answers("read").await?;
         self.inner.read(execution, after).await
     }
 }
