@@ -110,7 +110,9 @@ impl Engine {
             if state.needs_advance() {
                 advanced += usize::from(self.ask_quietly(&execution, AdvanceExecution {}).await?);
             }
-            if state.claim.is_none() && state.wants_worker() {
+            let is_free = state.claim.is_none() && state.wants_worker();
+            // Its worker may have died before anybody heard that it had one.
+            if is_free || self.is_abandoned(&state).await? {
                 self.enqueue(&state).await?;
                 *enqueued += 1;
             }
@@ -128,19 +130,16 @@ impl Engine {
         for status in [RunStatus::Running, RunStatus::Cancelling] {
             let filter = Filter { status: Some(status), ..Filter::default() };
             for row in self.store.list(&filter, most).await?.rows {
-                let (Some(worker), Some(tag)) = (row.summary.worker_id, row.summary.tag) else { continue };
-                // Whoever is at work on it says so, by what it does or by its report.
-                let is_quiet = row.updated_at.after(GONE_AFTER) < self.clock.now();
-                if !is_quiet || self.is_at_work(&worker, &row.execution).await? {
+                let Some(tag) = row.summary.tag else { continue };
+                // Whoever is at work on it changes it now and then; only what is quiet is looked at.
+                if row.updated_at.after(GONE_AFTER) >= self.clock.now() {
                     continue;
                 }
                 let state = match self.state(&row.execution).await {
                     Err(EngineError::Log { .. }) => continue,
                     state => state?,
                 };
-                let is_held = state.claim.as_ref().is_some_and(|claim| !claim.is_foreign());
-                let is_quiet = state.updated_at.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now());
-                if !is_held || !is_quiet || state.phase.is_terminal() {
+                if !self.is_abandoned(&state).await? {
                     continue;
                 }
                 if !queued.contains_key(&tag) {
@@ -154,6 +153,13 @@ impl Engine {
             }
         }
         Ok(enqueued)
+    }
+
+    /// Whether a worker of ours holds it that is not at work on it any more.
+    async fn is_abandoned(&self, state: &State) -> Result<bool, EngineError> {
+        let Some(claim) = state.claim.as_ref().filter(|claim| !claim.is_foreign()) else { return Ok(false) };
+        let is_quiet = state.updated_at.is_none_or(|at| at.after(GONE_AFTER) < self.clock.now());
+        Ok(is_quiet && !state.phase.is_terminal() && !self.is_at_work(&claim.worker, &state.id).await?)
     }
 
     /// Whether a worker was heard of late and says that it has this execution. Another process may have taken over its name.

@@ -10,7 +10,7 @@ use pyoco_core::ids::{Epoch, ExecutionId, WorkerId};
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Outcome, Reason};
 use pyoco_core::state::{Phase, State};
-use pyoco_core::time::Millis;
+use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
 use pyoco_engine::EngineError;
 use pyoco_ports::{DeadLetterRecord, Delivery, Listening, StoreError};
@@ -44,6 +44,7 @@ struct Seen {
     status: RunStatus,
     has_plan: bool,
     owner: Option<WorkerId>,
+    updated_at: Option<Timestamp>,
 }
 
 impl Seen {
@@ -53,6 +54,7 @@ impl Seen {
             status: RunStatus::of(state),
             has_plan: state.plan.is_some(),
             owner: state.claim.as_ref().map(|claim| claim.worker.clone()),
+            updated_at: state.updated_at,
         }
     }
 }
@@ -164,7 +166,7 @@ impl Shared {
         let claim = ClaimExecution {
             job: delivery.id.clone(),
             worker_id: self.options.worker.clone(),
-            owner_expired: self.is_gone(seen.owner.as_ref()).await?,
+            owner_expired: self.is_gone(&message.run_id, &seen).await?,
             plan,
         };
         // Before the claim, so that nothing is missed that is said after it.
@@ -189,6 +191,7 @@ impl Shared {
             Claimed::No(Err(rejection)) => return Err(rejection.into()),
         };
         held.store(drive.epoch().0, Ordering::Relaxed);
+        let _driven = self.drives(&message.run_id);
         let (run_id, worker_id) = (&message.run_id, &self.options.worker);
         let driven = tokio::select! {
             driven = drive.run(begun) => driven,
@@ -220,11 +223,17 @@ impl Shared {
         })
     }
 
-    /// Whether the worker that holds an execution has not been heard for too long.
-    async fn is_gone(&self, owner: Option<&WorkerId>) -> Result<bool, EngineError> {
-        let Some(owner) = owner.filter(|owner| **owner != self.options.worker) else { return Ok(false) };
-        let heard = self.engine.store().worker(owner).await?.map(|record| record.seen_at);
-        Ok(heard.is_none_or(|at| at.after(self.options.disconnect_after) < self.now()))
+    /// Whether the worker that holds an execution is not there any more: it was not heard for too long, or it was an earlier process
+    /// of this worker's own name.
+    async fn is_gone(&self, run: &ExecutionId, seen: &Seen) -> Result<bool, EngineError> {
+        let Some(owner) = &seen.owner else { return Ok(false) };
+        let heard = if *owner == self.options.worker {
+            seen.updated_at.filter(|_| !self.is_driving(run))
+        } else {
+            let record = self.engine.store().worker(owner).await?;
+            Some(record.map_or_else(|| Timestamp::from_micros(0), |record| record.seen_at))
+        };
+        Ok(heard.is_some_and(|at| at.after(self.options.disconnect_after) < self.now()))
     }
 
     /// Passes on what others say about a run in hand: a cancel reaches its tasks at once.

@@ -1,6 +1,7 @@
 //! The run loop: as many executions at once as there is room for, until it is told to stop.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -88,18 +89,31 @@ pub(crate) struct Shared {
     /// Answers to the queue that are on their way.
     pub(crate) answers: TaskTracker,
     /// Jobs that are being attended to.
-    in_hand: Arc<Mutex<HashSet<JobId>>>,
+    in_hand: Held<JobId>,
+    /// Executions that are being driven.
+    driven: Held<ExecutionId>,
 }
 
-/// A job in hand, until it is dropped.
-pub(crate) struct InHand {
-    job: JobId,
-    jobs: Arc<Mutex<HashSet<JobId>>>,
+/// What this process has in its hands.
+type Held<T> = Arc<Mutex<HashSet<T>>>;
+
+/// One of them, until it is dropped.
+pub(crate) struct InHand<T: Eq + Hash> {
+    one: T,
+    all: Held<T>,
 }
 
-impl Drop for InHand {
+impl<T: Eq + Hash + Clone> InHand<T> {
+    /// Takes it; nothing if it is in hand already.
+    fn take(all: &Held<T>, one: &T) -> Option<Self> {
+        let is_new = all.lock().unwrap_or_else(PoisonError::into_inner).insert(one.clone());
+        is_new.then(|| Self { one: one.clone(), all: all.clone() })
+    }
+}
+
+impl<T: Eq + Hash> Drop for InHand<T> {
     fn drop(&mut self) {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.one);
     }
 }
 
@@ -127,9 +141,18 @@ impl Shared {
     }
 
     /// Notes that a job is attended to; nothing if it is already.
-    pub(crate) fn take_in_hand(&self, job: &JobId) -> Option<InHand> {
-        let is_new = self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(job.clone());
-        is_new.then(|| InHand { job: job.clone(), jobs: self.in_hand.clone() })
+    pub(crate) fn take_in_hand(&self, job: &JobId) -> Option<InHand<JobId>> {
+        InHand::take(&self.in_hand, job)
+    }
+
+    /// Notes that an execution is driven here.
+    pub(crate) fn drives(&self, execution: &ExecutionId) -> Option<InHand<ExecutionId>> {
+        InHand::take(&self.driven, execution)
+    }
+
+    /// Whether an execution is driven here.
+    pub(crate) fn is_driving(&self, execution: &ExecutionId) -> bool {
+        self.driven.lock().unwrap_or_else(PoisonError::into_inner).contains(execution)
     }
 
     pub(crate) fn drain(&self) -> Drain {
@@ -165,7 +188,7 @@ impl Worker {
         let (drain, receiver) = watch::channel(Drain::No);
         let registry = Registry::default();
         let answers = TaskTracker::new();
-        let in_hand = Arc::default();
+        let (in_hand, driven) = (Held::default(), Held::default());
         let shared = Shared {
             engine,
             options,
@@ -177,6 +200,7 @@ impl Worker {
             registry,
             answers,
             in_hand,
+            driven,
         };
         Self { shared: Arc::new(shared), drain, busy: RwLock::new(()), reporting: OnceLock::new() }
     }
