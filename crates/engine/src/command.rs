@@ -50,6 +50,17 @@ pub enum EngineError {
     Busy(ExecutionId),
 }
 
+impl EngineError {
+    /// Whether what is stored cannot be read, now or later. A person has to look.
+    pub const fn is_hopeless(&self) -> bool {
+        match self {
+            Self::Log { .. } => true,
+            Self::Store(error) | Self::Unfollowed(error) => !error.kind.is_retryable(),
+            Self::Rejected(_) | Self::Busy(_) => false,
+        }
+    }
+}
+
 impl Engine {
     /// Asks one thing.
     pub async fn command(&self, execution: &ExecutionId, request: &Request) -> Result<Answer, EngineError> {
@@ -123,19 +134,27 @@ impl Engine {
         mut decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
     ) -> Result<Decided<T>, EngineError> {
         for attempt in 0..TRIES {
-            let mut state = match slot.take() {
-                Some(state) => state,
-                None => self.load(execution).await?,
+            let (mut state, is_remembered) = match slot.take() {
+                Some(state) => (state, true),
+                None => (self.load(execution).await?, false),
             };
             let before = state.version;
             let mut batch = Batch::new(&mut state);
             let decided = decide(&mut batch);
             let Some(sealed) = batch.seal(&mut || self.ids.event()) else {
+                // Nothing was appended, so nothing told whether others have written since: a refusal must not rest on that.
+                if is_remembered && !self.store.is_exclusive() {
+                    state = self.bring_up(execution, Some(state)).await?;
+                    if state.version > before {
+                        **slot = Some(state);
+                        continue;
+                    }
+                }
                 // A record of ours arrived after all, and nobody saw to what follows from it.
                 let done =
                     if self.doubts.remove(execution) { self.derive_again(&state).await } else { Ok(()) };
                 **slot = Some(state);
-                return done.map(|()| decided).map_err(EngineError::Unfollowed);
+                return self.followed(execution, done).map(|()| decided);
             };
             let by = sealed.record.actor.clone();
             match self.append(before, durability, &state, sealed, &decided.effects).await {
@@ -147,7 +166,7 @@ impl Engine {
                         None => Ok(()),
                     };
                     **slot = Some(state);
-                    return done.map(|()| decided).map_err(EngineError::Unfollowed);
+                    return self.followed(execution, done).map(|()| decided);
                 }
                 // The state has seen what did not happen: fold again, decide again.
                 Err(AppendError::Conflict { .. }) => {}
@@ -164,6 +183,14 @@ impl Engine {
             tokio::time::sleep(pause(attempt)).await;
         }
         Err(EngineError::Busy(execution.clone()))
+    }
+
+    /// What follows from a record and could not be done is done by whoever comes next.
+    fn followed(&self, execution: &ExecutionId, done: Result<(), StoreError>) -> Result<(), EngineError> {
+        done.map_err(|error| {
+            self.doubts.add(execution);
+            EngineError::Unfollowed(error)
+        })
     }
 
     /// Appends a record. Gives what is left to do because the store does not do it in the same step.
@@ -238,6 +265,7 @@ impl Engine {
         let entry = self.cache.entry(execution);
         let mut slot = entry.lock().await;
         let state = self.bring_up(execution, slot.take()).await?;
+        self.hub.changed(execution, state.version);
         *slot = Some(state.clone());
         Ok(state)
     }

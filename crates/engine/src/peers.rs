@@ -1,6 +1,8 @@
 //! Others on the same store: our own processes, whose changes are heard of, and other implementations, whose snapshots become
 //! records of the log.
 
+use std::time::Duration;
+
 use pyoco_core::command::{CancelExecution, ForeignStatus, ImportSnapshot, Issuer, Request};
 use pyoco_core::decide::decide;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId};
@@ -12,6 +14,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{Engine, EngineError};
+
+/// Before what was heard is looked at again.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// What the snapshot of another implementation says. Whatever else is in it does not concern the log.
 #[derive(Debug, Deserialize)]
@@ -80,6 +85,21 @@ impl Engine {
     /// Listens to what others write about an execution, for as long as it is kept. `None` if nobody else can.
     pub async fn listen(&self, execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
         self.store.listen(execution).await
+    }
+
+    /// Takes in what was heard, however long the store is away: a cancel may stand nowhere else.
+    pub async fn heed(&self, heard: &Heard) {
+        loop {
+            match self.heard(heard).await {
+                Ok(()) => return,
+                Err(error) if error.is_hopeless() || matches!(error, EngineError::Rejected(_)) => {
+                    let run_id = &heard.execution;
+                    tracing::warn!(%run_id, reason = %error, "what others wrote could not be looked at");
+                    return;
+                }
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
     }
 
     /// Somebody else has written the snapshot of an execution: those who watch it are told, and what another implementation

@@ -31,6 +31,7 @@ impl Engine {
             // Another implementation may have accepted it, and knows no log.
             return Ok(self.as_others_say(execution).await?.map(|state| view(&state)));
         }
+        self.hub.changed(execution, state.version);
         let seen = state.origin.is_some().then(|| view(&state));
         *slot = Some(state);
         Ok(seen)

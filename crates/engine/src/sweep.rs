@@ -57,9 +57,8 @@ impl Engine {
         for execution in self.store.due(now, most).await? {
             match self.sweep_one(&execution, now, &mut swept).await {
                 // One that cannot be read is nobody else's trouble; the auditor names it.
-                Err(EngineError::Log { .. } | EngineError::Rejected(_) | EngineError::Busy(_)) => {
-                    swept.failed += 1;
-                }
+                Err(error) if error.is_hopeless() => swept.failed += 1,
+                Err(EngineError::Rejected(_) | EngineError::Busy(_)) => swept.failed += 1,
                 one => one?,
             }
         }
@@ -83,6 +82,10 @@ impl Engine {
         } else {
             swept.timers += usize::from(self.ask_quietly(execution, FireTimers {}).await?);
         }
+        // Nothing happened although something was due: its row is older than its log, and whoever wrote that is gone.
+        if !self.store.is_exclusive() && self.state(execution).await?.version == state.version {
+            self.derive_again(&state).await?;
+        }
         Ok(())
     }
 
@@ -95,7 +98,8 @@ impl Engine {
         enqueued: &mut usize,
     ) -> Result<usize, EngineError> {
         let runnable = self.store.runnable(tag, most).await?;
-        let is_short = self.store.depth(tag).await? < runnable.len() as u64;
+        // Those in hand are not counted: one that is lost must not hide behind them.
+        let is_short = self.store.waiting(tag).await? < runnable.len() as u64;
         let lasts = self.shortage.lasts(tag, is_short);
         if !is_short || !(lasts || self.store.is_exclusive()) {
             return Ok(0);
@@ -104,7 +108,7 @@ impl Engine {
         let mut advanced = 0;
         for execution in runnable.into_iter().filter(|execution| !queued.contains(execution)) {
             let state = match self.state(&execution).await {
-                Err(EngineError::Log { .. }) => continue,
+                Err(error) if error.is_hopeless() => continue,
                 state => state?,
             };
             if state.needs_advance() {
@@ -115,6 +119,9 @@ impl Engine {
             if is_free || self.is_abandoned(&state).await? {
                 self.enqueue(&state).await?;
                 *enqueued += 1;
+            } else if state.phase.is_terminal() {
+                // Nobody has seen its end.
+                self.derive_again(&state).await?;
             }
         }
         Ok(advanced)
@@ -136,10 +143,16 @@ impl Engine {
                     continue;
                 }
                 let state = match self.state(&row.execution).await {
-                    Err(EngineError::Log { .. }) => continue,
+                    Err(error) if error.is_hopeless() => continue,
                     state => state?,
                 };
-                if !self.is_abandoned(&state).await? {
+                if state.version > row.version {
+                    // Whoever wrote the log did not live to show it.
+                    self.derive_again(&state).await?;
+                    continue;
+                }
+                let is_free = state.claim.is_none() && state.wants_worker();
+                if !is_free && !self.is_abandoned(&state).await? {
                     continue;
                 }
                 if !queued.contains_key(&tag) {

@@ -347,3 +347,32 @@ async fn an_audit_finds_what_was_changed_and_repairs_what_is_derived() {
     assert!(matches!(engine.audit(&id()).await.unwrap().findings[..], [Finding::BrokenLog(_)]));
     assert!(matches!(d.engine().state(&id()).await, Err(EngineError::Log { .. })));
 }
+
+#[tokio::test]
+async fn a_refusal_never_rests_on_what_others_have_changed_since() {
+    let d = Deployment::new();
+    let (one, two) = (d.engine(), d.engine());
+    running(&one, &d).await;
+    // The other process remembers who holds it, and is not told when that ends.
+    assert!(two.state(&id()).await.unwrap().claim.is_some());
+    let release = pyoco_core::command::ReleaseExecution { parked: false };
+    ask(&one, &d, worker(1), release).await.unwrap();
+    let claimed = ask(&two, &d, worker(0), claim("job-2", None)).await;
+    assert!(
+        matches!(claimed, Ok(ref answer) if matches!(answer.outcome, Outcome::Claimed(_))),
+        "{claimed:?}"
+    );
+}
+
+#[tokio::test]
+async fn whoever_watches_learns_what_a_look_finds() {
+    let d = Deployment::new();
+    let (one, two) = (d.engine(), d.engine());
+    running(&one, &d).await;
+    let seen = two.state(&id()).await.unwrap().version;
+    let mut watcher = two.watch(&id());
+    ask(&one, &d, caller(), cancel()).await.unwrap();
+    // Nobody told this process; it happens to look.
+    two.look(&id(), |_| ()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), watcher.beyond(seen)).await.expect("it is told");
+}

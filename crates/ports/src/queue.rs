@@ -55,6 +55,11 @@ pub trait WorkQueue: Send + Sync {
     /// How many jobs of a tag there are, waiting or in hand. `[queue/depth]`
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError>;
 
+    /// How many of them nobody has in hand. MAY count more.
+    async fn waiting(&self, tag: &Tag) -> Result<u64, StoreError> {
+        self.depth(tag).await
+    }
+
     /// The executions that have a job of a tag, waiting or in hand. `[queue/depth]` It may look at every one of them, so it is
     /// asked for when something is missing, not on the way of a request.
     async fn queued(&self, tag: &Tag) -> Result<Vec<ExecutionId>, StoreError> {

@@ -62,7 +62,10 @@ impl Backend {
         }
         // A worker beside others has no index of all runs: those who answer requests see to what is due.
         if role == Role::Gateway || !backend.storage.is_shared() {
-            backend.sweep(true).await.map_err(StartError::other)?;
+            // What cannot be put right now is tried again, and said, by every later sweep.
+            if let Err(error) = backend.sweep(true).await {
+                tracing::warn!(reason = %error, "the first sweep was not finished");
+            }
             backend.tasks.spawn(backend.clone().keep_sweeping());
         }
         Ok(backend)

@@ -51,10 +51,7 @@ async fn pass_on(engine: Engine, mut news: mpsc::Receiver<Heard>, stopping: Canc
         let (Some(heard), Ok(place)) = (heard, at_once.clone().acquire_owned().await) else { return };
         let engine = engine.clone();
         tokio::spawn(async move {
-            if let Err(error) = engine.heard(&heard).await {
-                // What stands there is told again when somebody writes it again, or when this process starts anew.
-                tracing::warn!(run_id = %heard.execution, reason = %error, "what others wrote could not be looked at");
-            }
+            engine.heed(&heard).await;
             drop(place);
         });
     }

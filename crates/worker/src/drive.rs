@@ -196,7 +196,7 @@ impl<'a> Drive<'a> {
     async fn step_again_and_again(&mut self) -> Result<Glance, EngineError> {
         loop {
             match self.step(self.shared.drain() > Drain::No).await {
-                Err(EngineError::Store(error))
+                Err(EngineError::Store(error) | EngineError::Unfollowed(error))
                     if error.kind.is_retryable() && self.shared.drain() < Drain::Over =>
                 {
                     let (run_id, worker_id) = (&self.execution, &self.shared.options.worker);
@@ -431,11 +431,23 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// What the log says runs here, but was never handed out: the append that started it was answered too late.
-    fn forgotten(&self, is_in_hand: impl Fn(&NodeId) -> bool) -> Vec<NodeNumber> {
+    /// What the log says runs here, but was never handed out: the append that started it was answered too late. What is to
+    /// stop by now has stopped.
+    fn forgotten(&mut self, is_in_hand: impl Fn(&NodeId) -> bool) -> Vec<NodeNumber> {
         let state = self.batch.state();
-        let in_workers = state.open.in_workers.iter().copied();
-        in_workers.filter(|number| state.node(*number).is_some_and(|(id, _)| !is_in_hand(id))).collect()
+        let is_going_on = state.phase == Phase::Started;
+        let in_workers =
+            state.open.in_workers.iter().filter_map(|number| Some((*number, state.node(*number)?)));
+        let forgotten = in_workers.filter(|(_, (id, _))| !is_in_hand(id));
+        let (wanted, unwanted): (Vec<_>, Vec<_>) =
+            forgotten.partition(|(_, (_, node))| is_going_on && !node.cancel_requested);
+        let wanted = wanted.into_iter().map(|(number, _)| number).collect();
+        let unwanted: Vec<NodeId> = unwanted.into_iter().map(|(_, (id, _))| id.clone()).collect();
+        for node_id in unwanted {
+            // Asked again in the next record if this one is full.
+            let _ = self.ask(ConfirmNodeStopped { node_id });
+        }
+        wanted
     }
 
     /// Starts what is ready, as far as there are slots; what was started is handed out after the append.

@@ -66,13 +66,13 @@ impl Shared {
     /// What becomes of a job that failed before its execution was claimed.
     async fn after_failure(&self, delivery: &Delivery, error: &EngineError) -> Answer {
         match error {
-            EngineError::Store(_) | EngineError::Unfollowed(_) | EngineError::Busy(_) => {
-                Answer::Nak(TRANSIENT_PAUSE)
-            }
             // Its log cannot be read, now or later: a person has to look, and the message says at what.
-            EngineError::Log { .. } if delivery.number > UNKNOWN_TRIES => {
+            error if error.is_hopeless() && delivery.number > UNKNOWN_TRIES => {
                 let buried = self.bury(delivery, &InvalidJob(error.to_string())).await;
                 if buried.is_ok() { Answer::Refuse } else { Answer::Nak(UNKNOWN_PAUSE) }
+            }
+            EngineError::Store(_) | EngineError::Unfollowed(_) | EngineError::Busy(_) => {
+                Answer::Nak(TRANSIENT_PAUSE)
             }
             EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
         }
@@ -149,9 +149,7 @@ impl Shared {
             Phase::Absent | Phase::Created => return Ok((Answer::Nak(UNKNOWN_PAUSE), None)),
             Phase::Completed | Phase::Failed | Phase::Canceled => {
                 // Whoever ended it may have died before the end was to be seen.
-                if delivery.number > 1 {
-                    self.engine.show_again(&message.run_id).await?;
-                }
+                self.engine.show_again(&message.run_id).await?;
                 return Ok((Answer::Ack, Some(seen.status)));
             }
             Phase::Started | Phase::Failing | Phase::Canceling => {}
@@ -175,7 +173,10 @@ impl Shared {
             Claimed::Yes(drive, begun) => (drive, begun),
             Claimed::No(Ok(answer)) => {
                 return Ok(match answer.outcome {
-                    Outcome::AlreadyEnded(_) => (Answer::Ack, None),
+                    Outcome::AlreadyEnded(_) => {
+                        self.engine.show_again(&message.run_id).await?;
+                        (Answer::Ack, None)
+                    }
                     Outcome::Claimed(_) | Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
                         (Answer::Silence, None)
                     }
@@ -240,9 +241,7 @@ impl Shared {
     async fn attend_to_others(&self, listening: Option<Box<dyn Listening>>) -> Infallible {
         if let Some(mut listening) = listening {
             while let Some(heard) = listening.next().await {
-                if let Err(error) = self.engine.heard(&heard).await {
-                    tracing::warn!(run_id = %heard.execution, reason = %error, "what others say could not be looked at");
-                }
+                self.engine.heed(&heard).await;
             }
         }
         std::future::pending().await
@@ -276,22 +275,30 @@ impl Shared {
     /// Extends the lease in time; returns when the execution is, or may be, another's.
     async fn keep_lease(&self, delivery: &Delivery, message: &JobMessage, held: &AtomicU64) {
         let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+        let is_alone = self.engine.store().is_exclusive();
+        let every = self.options.extend_every.min(self.patience() / 2);
         // It was leased just now.
         let mut sure = tokio::time::Instant::now();
-        let mut ticks = tokio::time::interval_at(sure + self.options.extend_every, self.options.extend_every);
+        let mut ticks = tokio::time::interval_at(sure + every, every);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let asked = ticks.tick().await;
-            match self.extend(delivery, message, held).await {
+            let over = sure + self.patience();
+            let extending = async {
+                let asked = ticks.tick().await;
+                (asked, self.extend(delivery, message, held).await)
+            };
+            let (asked, extended) = if is_alone {
+                extending.await
+            } else if let Ok(extended) = tokio::time::timeout_at(over, extending).await {
+                extended
+            } else {
+                tracing::warn!(%run_id, %worker_id, "let go of: the store was away for too long");
+                return;
+            };
+            match extended {
                 Ok(true) => sure = asked,
                 Ok(false) => return,
-                Err(error) => {
-                    notice!(warn, Notice::LeaseNotExtended, %run_id, %worker_id, reason = %error);
-                    if !self.engine.store().is_exclusive() && sure.elapsed() >= self.patience() {
-                        tracing::warn!(%run_id, %worker_id, "let go of: the store was away for too long");
-                        return;
-                    }
-                }
+                Err(error) => notice!(warn, Notice::LeaseNotExtended, %run_id, %worker_id, reason = %error),
             }
         }
     }

@@ -73,6 +73,11 @@ impl Consumer {
         }
     }
 
+    /// How many messages were never delivered.
+    pub(super) const fn waiting(&self) -> u64 {
+        self.num_pending
+    }
+
     /// How many messages there are, in hand or not.
     pub(super) const fn depth(&self) -> u64 {
         self.num_pending.saturating_add(self.num_ack_pending)

@@ -237,6 +237,15 @@ impl Queue {
         }
     }
 
+    /// How many jobs of a tag were never delivered. One that comes back is not among them.
+    async fn waiting(&self, tag: &Tag) -> Result<u64, StoreError> {
+        let Common { connection, settings, .. } = &*self.common;
+        match Consumer::find(connection, settings, tag).await? {
+            Some(consumer) => Ok(consumer.waiting()),
+            None => self.depth(tag).await,
+        }
+    }
+
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {
         let Common { connection, settings, .. } = &*self.common;
         let subject = settings.work(tag);
@@ -341,5 +350,9 @@ impl WorkQueue for NatsStore {
 
     async fn depth(&self, tag: &Tag) -> Result<u64, StoreError> {
         self.queue.depth(tag).await
+    }
+
+    async fn waiting(&self, tag: &Tag) -> Result<u64, StoreError> {
+        self.queue.waiting(tag).await
     }
 }
