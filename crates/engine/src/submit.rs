@@ -125,10 +125,12 @@ impl Engine {
     }
 
     async fn take_back(&self, execution: &ExecutionId) -> Result<(), EngineError> {
+        // Nobody is shown what was never accepted: as a word from outside it is only recorded.
+        let issuer = Issuer::Foreign { id: Some("not accepted".to_owned()) };
         let state = self.state(execution).await?;
         if state.origin.is_none() {
             // It did not arrive, but it may be on its way: it finds its place taken.
-            let request = Request::new(Issuer::Scheduler, self.clock.now(), taken());
+            let request = Request::new(issuer.clone(), self.clock.now(), taken());
             match self.command(execution, &request).await {
                 Ok(_) | Err(EngineError::Rejected(_)) => {}
                 Err(error) => return Err(error),
@@ -142,7 +144,7 @@ impl Engine {
         };
         let cancel = CancelExecution { reason: Some("it was not accepted".to_owned()) };
         for command in [Command::from(cancel), Command::from(hide)] {
-            let request = Request::new(Issuer::Scheduler, self.clock.now(), command);
+            let request = Request::new(issuer.clone(), self.clock.now(), command);
             match self.command(execution, &request).await {
                 Ok(_) | Err(EngineError::Rejected(_)) => {}
                 Err(error) => return Err(error),
