@@ -15,17 +15,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl Engine {
     /// What is derived from a state may be missing, e.g. because the append of its record timed out.
     pub(crate) async fn derive_again(&self, state: &State) -> Result<(), StoreError> {
-        if let Some(row) = projection::row(state, self.settings.force_after()) {
-            let wants_job = row.wants_job;
-            if self.store.wants_snapshots() {
-                self.publish(state, row, None).await?;
-            } else {
-                self.store.put(row).await?;
-            }
-            if wants_job {
-                // One too many is harmless: a live claim makes it superfluous.
-                self.store.enqueue(projection::job(state, self.clock.now()), self.clock.now()).await?;
-            }
+        self.show_state(state).await?;
+        if state.claim.is_none() && state.wants_worker() {
+            // One too many is harmless: a live claim makes it superfluous.
+            self.store.enqueue(projection::job(state, self.clock.now()), self.clock.now()).await?;
         }
         Ok(())
     }

@@ -108,8 +108,8 @@ impl Engine {
         match &heard.news {
             News::Ours(version) => {
                 if self.hub.is_watched(&heard.execution, *version) {
-                    let state = self.state(&heard.execution).await?;
-                    self.hub.changed(&heard.execution, state.version);
+                    // Whoever watches is told what is found.
+                    self.state(&heard.execution).await?;
                 }
                 Ok(())
             }
@@ -209,12 +209,5 @@ impl Engine {
             self.show_state(&state).await?;
         }
         Ok(())
-    }
-
-    async fn show_state(&self, state: &State) -> Result<(), StoreError> {
-        match crate::projection::row(state, self.settings.force_after()) {
-            Some(row) => self.publish(state, row, None).await,
-            None => Ok(()),
-        }
     }
 }

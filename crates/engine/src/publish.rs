@@ -83,6 +83,15 @@ impl Engine {
         Ok(())
     }
 
+    /// Shows a state as it should be shown: what stands there may have been lost on the way, or changed by somebody.
+    pub(crate) async fn show_state(&self, state: &State) -> Result<(), StoreError> {
+        match projection::row(state, self.settings.force_after()) {
+            Some(row) if self.store.wants_snapshots() => self.publish(state, row, None).await,
+            Some(row) => self.store.put(row).await,
+            None => Ok(()),
+        }
+    }
+
     /// Writes the row and its snapshot.
     pub(crate) async fn publish(
         &self,

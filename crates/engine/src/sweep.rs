@@ -82,9 +82,10 @@ impl Engine {
         } else {
             swept.timers += usize::from(self.ask_quietly(execution, FireTimers {}).await?);
         }
-        // Nothing happened although something was due: its row is older than its log, and whoever wrote that is gone.
+        // Nothing happened although something was due: its row is older than its log, and whoever wrote that is gone. If it wants
+        // a job, its row says so from now on, and the queue is compared with it.
         if !self.store.is_exclusive() && self.state(execution).await?.version == state.version {
-            self.derive_again(&state).await?;
+            self.show_state(&state).await?;
         }
         Ok(())
     }
@@ -121,7 +122,7 @@ impl Engine {
                 *enqueued += 1;
             } else if state.phase.is_terminal() {
                 // Nobody has seen its end.
-                self.derive_again(&state).await?;
+                self.show_state(&state).await?;
             }
         }
         Ok(advanced)
@@ -148,7 +149,7 @@ impl Engine {
                 };
                 if state.version > row.version {
                     // Whoever wrote the log did not live to show it.
-                    self.derive_again(&state).await?;
+                    self.show_state(&state).await?;
                     continue;
                 }
                 let is_free = state.claim.is_none() && state.wants_worker();

@@ -123,7 +123,7 @@ impl Backend {
 
     /// Fires what is due, and if asked to compares the queues with what should be in them.
     async fn sweep(&self, compare: bool) -> Result<(), EngineError> {
-        let tags = if compare { self.storage.runnable_tags().await? } else { Vec::new() };
+        let tags = if compare { self.engine.store().runnable_tags().await? } else { Vec::new() };
         self.engine.sweep(&tags, SWEEP_MOST).await?;
         if compare {
             self.engine.succeed_the_gone(SWEEP_MOST).await?;

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pyoco_core::ids::Tag;
-use pyoco_ports::{RunIndex as _, Store, StoreError};
+use pyoco_ports::{RunIndex, Store};
 use pyoco_store_nats::{Access, NatsStore, Server, Tls};
 use pyoco_store_sqlite::SqliteStore;
 
@@ -44,7 +43,7 @@ impl Storage {
 
     async fn connect(config: &Config, url: &str, role: &Role) -> Result<Self, StartError> {
         durability::check(&config.nats_access).await?;
-        let index: Option<Arc<dyn pyoco_ports::RunIndex>> = match role {
+        let index: Option<Arc<dyn RunIndex>> = match role {
             Role::Gateway => {
                 let index = tokio::task::spawn_blocking(|| SqliteStore::scratch(&std::env::temp_dir()));
                 Some(Arc::new(index.await.map_err(StartError::other)??))
@@ -66,13 +65,6 @@ impl Storage {
         match self {
             Self::Embedded(_) => false,
             Self::Nats(_) => true,
-        }
-    }
-
-    pub(crate) async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
-        match self {
-            Self::Embedded(store) => store.runnable_tags().await,
-            Self::Nats(store) => store.runnable_tags().await,
         }
     }
 
