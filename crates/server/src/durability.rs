@@ -53,3 +53,38 @@ async fn syncs_always(url: &str) -> Result<bool, String> {
     let setup = varz.pointer("/jetstream/config").ok_or("it runs without JetStream")?;
     Ok(setup.get("sync_always").and_then(serde_json::Value::as_bool).unwrap_or(false))
 }
+
+#[cfg(test)]
+mod tests {
+    use pyoco_testing_nats::{NatsServer, Options};
+
+    use super::*;
+    use crate::Config;
+
+    /// What an operator who is strict is told about a server that tells about itself there.
+    async fn strict(monitor: Option<String>) -> Result<(), StartError> {
+        let access = NatsAccess { monitor, durability: Durability::Strict, ..Config::new().nats_access };
+        check(&access).await
+    }
+
+    #[tokio::test]
+    async fn whoever_is_strict_gets_a_server_that_syncs_or_none() {
+        let lax = NatsServer::start(&Options::default());
+        let strict_server = NatsServer::start(&Options { sync_always: true, ..Options::default() });
+        strict(Some(strict_server.monitor_url())).await.unwrap();
+        let refused = strict(Some(lax.monitor_url())).await.unwrap_err().to_string();
+        assert!(refused.contains("sync_interval: always"), "{refused}");
+        let unsaid = strict(None).await.unwrap_err().to_string();
+        assert!(unsaid.contains("PYOCO_NATS_MONITOR_URL"), "{unsaid}");
+        let nobody = strict(Some("http://127.0.0.1:1".to_owned())).await.unwrap_err().to_string();
+        assert!(nobody.contains("could not be asked"), "{nobody}");
+    }
+
+    #[tokio::test]
+    async fn whoever_is_not_strict_is_only_warned() {
+        let lax = NatsServer::start(&Options::default());
+        for monitor in [None, Some(lax.monitor_url())] {
+            check(&NatsAccess { monitor, ..Config::new().nats_access }).await.unwrap();
+        }
+    }
+}

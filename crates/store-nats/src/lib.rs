@@ -6,6 +6,7 @@
 //! - `store` is the handle: open and close
 //! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`: one role of `pyoco-ports` each
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there
+//! - `place` is what a delivered message says about where it stood
 //! - `recent` is a bounded memory of what the server said; forgetting is always safe
 //!
 //! Whatever is decided is decided by the stream's leader: a message is stored only behind the message it was decided on.
@@ -20,6 +21,7 @@ mod log;
 mod message;
 mod names;
 mod peers;
+mod place;
 mod queue;
 mod recent;
 mod resources;

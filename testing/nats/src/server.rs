@@ -66,6 +66,11 @@ impl NatsServer {
         self.port
     }
 
+    /// Where it tells about itself over HTTP.
+    pub fn monitor_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.monitor)
+    }
+
     /// Its process, to look for what it leaves behind.
     pub fn process_id(&self) -> Option<i32> {
         self.process.as_ref().map(Process::id)

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use crate::connection::Connection;
 use crate::error::{self, Refusal};
 use crate::message::{Headers, Stored};
+use crate::place::Place;
 use crate::{Settings, names, resources};
 
 const OPERATION: &str = "follow a bucket";
@@ -69,19 +70,6 @@ struct Position {
     created: Timestamp,
     /// The last message that was taken.
     sequence: u64,
-}
-
-/// What the subject of a delivered message tells.
-#[derive(Debug, PartialEq, Eq)]
-struct Place {
-    /// Its number in the stream.
-    sequence: u64,
-    /// Its number among those that this consumer delivered.
-    delivered: u64,
-    /// When the stream took it.
-    time: Timestamp,
-    /// How many are to come.
-    pending: u64,
 }
 
 impl Bucket {
@@ -314,50 +302,10 @@ fn stored(message: Message, place: &Place) -> Stored {
         subject: message.subject.into_string(),
         headers: Headers::from(message.headers),
         payload: message.payload,
-        time: place.time,
+        time: place.time(),
     }
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Place {
-    /// Reads `$JS.ACK.<stream>.<consumer>.<number>.<sequence>.<consumer sequence>.<time>.<pending>`, or the longer form with a
-    /// domain and an account before the stream and perhaps a token at the end.
-    fn read(subject: &str) -> Option<Self> {
-        let tokens: Vec<&str> = subject.strip_prefix("$JS.ACK.")?.split('.').collect();
-        let skipped = match tokens.len() {
-            7 => 3,
-            9.. => 5,
-            _ => return None,
-        };
-        let numbers: Vec<u64> =
-            tokens.iter().skip(skipped).take(4).map(|token| token.parse().ok()).collect::<Option<_>>()?;
-        let [sequence, delivered, time, pending] = numbers.as_slice() else { return None };
-        let time = Timestamp::from_micros(i64::try_from(time / 1000).ok()?);
-        Some(Self { sequence: *sequence, delivered: *delivered, time, pending: *pending })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_forms_of_a_place_are_read() {
-        let place = Place {
-            sequence: 17,
-            delivered: 33,
-            time: Timestamp::from_micros(1_794_759_796_497_965),
-            pending: 5,
-        };
-        for (before, behind) in [("", ""), ("hub.ACC.", ""), ("_.ACC.", ".token")] {
-            let subject = format!("$JS.ACK.{before}KV_x.c.1.17.33.1794759796497965132.5{behind}");
-            assert_eq!(Place::read(&subject).as_ref(), Some(&place), "{subject}");
-        }
-        for text in ["", "$JS.ACK.", "_INBOX.a", "$JS.ACK.s.c.1.2.3.4", "$JS.ACK.s.c.1.x.3.4.5"] {
-            assert_eq!(Place::read(text), None, "{text:?}");
-        }
-    }
 }

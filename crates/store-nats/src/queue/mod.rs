@@ -7,7 +7,6 @@ mod consumer;
 mod lane;
 mod parked;
 mod pull;
-mod receipt;
 mod sent;
 
 use std::collections::HashMap;
@@ -28,11 +27,11 @@ use tokio_util::task::AbortOnDropHandle;
 use self::consumer::Consumer;
 use self::lane::{Common, Lane};
 use self::pull::End;
-use self::receipt::Receipt;
 use self::sent::Sent;
 use crate::connection::Connection;
 use crate::error::{self, PublishError};
 use crate::message::Headers;
+use crate::place::Place;
 use crate::{NatsStore, Settings};
 
 /// Less is not worth a request.
@@ -296,7 +295,7 @@ impl Drop for Hand<'_> {
 /// The place of a delivery in the stream.
 fn sequence(delivery: &Delivery) -> Option<u64> {
     let (_, reply) = delivery.receipt.split_once(' ')?;
-    Receipt::read(reply).map(|receipt| receipt.sequence)
+    Place::read(reply).map(|place| place.sequence)
 }
 
 #[async_trait]

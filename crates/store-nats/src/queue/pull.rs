@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::lane::Lane;
-use super::receipt::Receipt;
+use crate::place::Place;
 
 /// A pull that does not wait is answered at once, unless as many jobs are in hand as there may be: then the server keeps it
 /// and says nothing until one comes back. We listen for so long, because a message may come.
@@ -235,11 +235,11 @@ fn refused(why: String) -> End {
 /// A message as a delivery; `None` if nobody could answer it.
 fn delivery(lane: &Lane, message: async_nats::Message) -> Option<Delivery> {
     let reply = message.reply?;
-    let receipt = Receipt::read(&reply)?;
+    let place = Place::read(&reply)?;
     Some(Delivery {
-        id: receipt.job()?,
+        id: place.job()?,
         tag: lane.tag().clone(),
-        number: receipt.number,
+        number: place.number,
         body: message.payload.to_vec(),
         receipt: lane.common().receipt(&reply),
     })

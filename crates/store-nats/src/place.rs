@@ -1,23 +1,28 @@
-//! What the reply subject of a delivered message tells: which message it is, and how often it came.
+//! What the reply subject of a delivered message tells: which message it is, how often it came, and what comes behind it.
 
 use pyoco_core::ids::JobId;
+use pyoco_core::time::Timestamp;
 
 /// A delivery, as the server names it. Nothing here tells one delivery of a message from the next: an answer to an old one
 /// is taken for the current one. The claim in the log is what fences.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Receipt {
-    /// The number of the message in its stream.
-    pub(super) sequence: u64,
+pub(crate) struct Place {
     /// How often it was delivered, this time included.
-    pub(super) number: u32,
+    pub(crate) number: u32,
+    /// The number of the message in its stream.
+    pub(crate) sequence: u64,
+    /// Its number among those that its consumer delivered.
+    pub(crate) delivered: u64,
     /// When the stream took it, in nanoseconds.
     stored_at: u64,
+    /// How many are to come.
+    pub(crate) pending: u64,
 }
 
-impl Receipt {
+impl Place {
     /// Reads `$JS.ACK.<stream>.<consumer>.<number>.<sequence>.<consumer sequence>.<time>.<pending>`, or the longer form with a
     /// domain and an account before the stream and perhaps a token at the end. `None` if it is neither.
-    pub(super) fn read(subject: &str) -> Option<Self> {
+    pub(crate) fn read(subject: &str) -> Option<Self> {
         let rest = subject.strip_prefix("$JS.ACK.")?;
         let tokens: Vec<&str> = rest.split('.').collect();
         let tokens = match tokens.len() {
@@ -25,16 +30,24 @@ impl Receipt {
             9.. => tokens.get(4..)?,
             _ => return None,
         };
-        let [number, sequence, _, stored_at, ..] = tokens else { return None };
+        let [number, sequence, delivered, stored_at, pending, ..] = tokens else { return None };
         Some(Self {
-            sequence: sequence.parse().ok()?,
             number: number.parse().ok()?,
+            sequence: sequence.parse().ok()?,
+            delivered: delivered.parse().ok()?,
             stored_at: stored_at.parse().ok()?,
+            pending: pending.parse().ok()?,
         })
     }
 
+    /// When the stream took it.
+    pub(crate) fn time(&self) -> Timestamp {
+        // Microseconds always fit.
+        Timestamp::from_micros(i64::try_from(self.stored_at / 1000).unwrap_or(i64::MAX))
+    }
+
     /// The name of the message. A stream that was made anew counts from 1 again, so its number alone names nothing.
-    pub(super) fn job(&self) -> Option<JobId> {
+    pub(crate) fn job(&self) -> Option<JobId> {
         JobId::new(&format!("{}-{}", self.sequence, self.stored_at)).ok()
     }
 }
@@ -47,24 +60,25 @@ mod tests {
 
     #[test]
     fn both_forms_name_the_same_message() {
-        let receipt = Receipt::read(SHORT).unwrap();
-        assert_eq!((receipt.sequence, receipt.number), (17, 2));
-        assert_eq!(receipt.job().unwrap().as_str(), "17-1794759796497965132");
+        let place = Place::read(SHORT).unwrap();
+        assert_eq!((place.sequence, place.number, place.delivered, place.pending), (17, 2, 33, 5));
+        assert_eq!(place.time(), Timestamp::from_micros(1_794_759_796_497_965));
+        assert_eq!(place.job().unwrap().as_str(), "17-1794759796497965132");
         for (before, behind) in [("hub.ACC", ""), ("_.ACC", ".token")] {
             let long = SHORT.replace("$JS.ACK.", &format!("$JS.ACK.{before}.")) + behind;
-            assert_eq!(Receipt::read(&long), Some(receipt.clone()), "{long}");
+            assert_eq!(Place::read(&long), Some(place.clone()), "{long}");
         }
     }
 
     #[test]
     fn the_next_delivery_of_a_message_has_the_same_name() {
         let again = SHORT.replace(".2.17.33.", ".3.17.99.");
-        let (first, second) = (Receipt::read(SHORT).unwrap(), Receipt::read(&again).unwrap());
+        let (first, second) = (Place::read(SHORT).unwrap(), Place::read(&again).unwrap());
         assert_eq!((first.job(), second.number), (second.job(), 3));
     }
 
     #[test]
-    fn anything_else_is_no_receipt() {
+    fn anything_else_is_no_place() {
         for text in [
             "",
             "$JS.ACK.",
@@ -73,7 +87,7 @@ mod tests {
             "$JS.ACK.s.c.1.x.3.4.5",
             "$JS.ACK.s.c.-1.2.3.4.5",
         ] {
-            assert_eq!(Receipt::read(text), None, "{text:?}");
+            assert_eq!(Place::read(text), None, "{text:?}");
         }
     }
 }
