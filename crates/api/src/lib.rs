@@ -4,17 +4,33 @@
 //! An answer may have members that are not named here: they are kept in `extra`, never refused. Not here: how a request is
 //! checked (gateway), and what an execution is (core).
 
+mod command;
+mod denial;
 mod error;
+mod event;
+mod execution;
+mod graph;
 mod run;
+mod wait;
 mod waiting;
 mod watch;
 mod worker;
 
+pub use command::{
+    Accepted, CreateExecution, FailNode, PutWaiting, ReportProgress, ResumeNode, RetryExecution, StartNode,
+    SucceedNode, Why,
+};
+pub use denial::{Denial, DenialBody, FieldProblem};
 pub use error::{Detail, ErrorBody, InputProblem, Location, WorkflowProblem};
+pub use event::{Actor, EventPage, ExecutionEvent};
+pub use execution::{ErrorInfo, Execution, ExecutionNode, ExecutionPage, ExecutionSummary, NodeWait, Party};
+pub use graph::{Graph, GraphNode, GraphPage, GraphSummary};
+pub use pyoco_core::state::{NodeStatus, Status};
 pub use pyoco_core::view::RunStatus;
 pub use run::{
     RunEntry, RunList, RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted, TaskRecord,
 };
+pub use wait::{Wait, WaitPage};
 pub use waiting::{NoWorker, NoWorkerReason, Waiting, WaitingNode};
 pub use watch::{WatchData, WatchEvent};
 pub use worker::{WorkerPatch, WorkerPatched, WorkerRecord};

@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::event::{Actor, ActorKind, BlobRef, Changes, Choice, ErrorInfo, WorkflowRef};
 use crate::ids::{Attempt, CommandId, Epoch, ExecutionId, JobId, NodeId, Tag, TenantId, WorkerId};
 use crate::json::{Json, Object, Weight};
+use crate::kept::Kept;
 use crate::plan::Plan;
 use crate::time::Timestamp;
 
@@ -44,6 +45,14 @@ impl Request {
     pub fn fits(&self) -> bool {
         let correlation = self.correlation_id.as_ref().map_or(0, String::len);
         correlation <= 256 && self.command.weight().fits()
+    }
+
+    /// The same request, repeatable under `id` by whoever sends what has this fingerprint.
+    #[must_use]
+    pub fn known_by(mut self, id: CommandId, digest: Digest) -> Self {
+        self.id = Some(id);
+        self.digest = digest;
+        self
     }
 
     /// The same request, repeatable under `id`.
@@ -150,6 +159,9 @@ commands! {
         /// The execution this one repeats.
         #[serde(default)]
         retry_of: Option<ExecutionId>,
+        /// What it keeps of that one.
+        #[serde(default)]
+        keep: Option<Arc<Kept>>,
         /// Start it in the same record.
         #[serde(default)]
         start: bool,

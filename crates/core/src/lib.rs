@@ -15,6 +15,7 @@ pub mod event;
 pub mod expr;
 pub mod ids;
 pub mod json;
+pub mod kept;
 pub mod notice;
 pub mod outcome;
 pub mod plan;

@@ -97,6 +97,8 @@ pub enum Reason {
     UnknownExecution(ExecutionId),
     /// There is one already.
     ExecutionExists,
+    /// Everything of it has succeeded, and no node to begin with is named.
+    NothingToRetry,
     /// The key was used with another input.
     KeyReused,
     /// It was not started yet.
@@ -178,6 +180,7 @@ impl Reason {
             | Self::PlanMissing
             | Self::WrongChoice(_) => RejectionKind::Invalid,
             Self::ExecutionExists
+            | Self::NothingToRetry
             | Self::KeyReused
             | Self::NotStarted
             | Self::AlreadyStarted
@@ -206,6 +209,7 @@ impl fmt::Display for Reason {
         match self {
             Self::UnknownExecution(id) => write!(f, "there is no execution {id}"),
             Self::ExecutionExists => f.write_str("the execution exists already"),
+            Self::NothingToRetry => f.write_str("execution is COMPLETED; name the node to run again from (fromNode)"),
             Self::KeyReused => f.write_str("its idempotency key was used with another input"),
             Self::NotStarted => f.write_str("execution is not started"),
             Self::AlreadyStarted => f.write_str("execution is already started"),

@@ -12,6 +12,7 @@ use crate::digest::Digest;
 use crate::event::{Actor, EventEnvelope};
 use crate::ids::{CommandId, Epoch, EventSeq, ExecutionId, Version};
 use crate::json::{self, JsonError, Limits};
+use crate::kept::Kept;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::state::{Claim, State};
@@ -47,6 +48,9 @@ pub struct Record {
     /// The text of a submitted flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Arc<str>>,
+    /// What is kept of the execution that this one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Arc<Kept>>,
     /// Who holds the execution from here on; counts before the events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
@@ -72,6 +76,9 @@ pub struct CommandRecord {
     /// Whether a worker asked: its keys are kept only until its next record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worker: bool,
+    /// The caller's thread through several commands: a repeat is answered with the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
     /// What its issuer learnt.
     pub result: Outcome,
 }
@@ -165,8 +172,43 @@ impl State {
         Ok(record)
     }
 
+    /// Folds a log up to an event, also one in the middle of a record; `None` if there is no such event.
+    pub fn as_of<'a>(
+        id: ExecutionId,
+        records: impl IntoIterator<Item = &'a [u8]>,
+        event: EventSeq,
+    ) -> Result<Option<Self>, LogError> {
+        let mut state = Self::absent(id);
+        for bytes in records {
+            let seq = state.version.next();
+            let record = Record::decode(bytes).map_err(|error| unreadable(bytes, seq, error))?;
+            let wanted = usize::try_from(event.0.saturating_sub(state.events.0)).unwrap_or(usize::MAX);
+            if wanted < record.events.len() {
+                state.check(&record)?;
+                state.take_over(&record, wanted);
+                return Ok((event > EventSeq(0)).then_some(state));
+            }
+            state.follow(&record, Digest::of_bytes(bytes))?;
+            if state.events == event && event > EventSeq(0) {
+                return Ok(Some(state));
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes a decoded record over, given the fingerprint of its stored bytes, if it is the one that comes next.
     pub fn follow(&mut self, record: &Record, hash: Digest) -> Result<(), LogError> {
+        self.check(record)?;
+        self.take_over(record, record.events.len());
+        for annotation in &record.annotations {
+            self.annotate(annotation);
+        }
+        self.recorded(record, hash);
+        Ok(())
+    }
+
+    /// Whether it is the record that comes next.
+    fn check(&self, record: &Record) -> Result<(), LogError> {
         let expected = self.version.next();
         if record.v > FORMAT {
             return Err(LogError::NewerFormat { seq: expected, format: record.v });
@@ -180,29 +222,32 @@ impl State {
         if record.events.iter().any(|event| event.execution_id != self.id) {
             return Err(LogError::Misplaced { seq: expected });
         }
+        Ok(())
+    }
+
+    /// Takes the first so many events over, and what counts before them.
+    fn take_over(&mut self, record: &Record, events: usize) {
         if let Some(workflow) = &record.workflow {
             self.keep_workflow(workflow.clone());
         }
         if let Some(plan) = &record.plan {
             self.fix_plan(plan.clone());
         }
+        if let Some(kept) = &record.kept {
+            self.keep(kept.clone());
+        }
         if let Some(claim) = &record.claim {
             self.take(claim.clone());
         }
-        for (number, envelope) in (0_u32..).zip(&record.events) {
+        for (number, envelope) in (0_u32..).zip(record.events.iter().take(events)) {
             if record.release == Some(number) {
                 self.let_go(record.at);
             }
             self.apply(&envelope.event, envelope.occurred_at);
         }
-        if record.release.is_some_and(|after| after as usize >= record.events.len()) {
+        if events == record.events.len() && record.release.is_some_and(|after| after as usize >= events) {
             self.let_go(record.at);
         }
-        for annotation in &record.annotations {
-            self.annotate(annotation);
-        }
-        self.recorded(record, hash);
-        Ok(())
     }
 }
 

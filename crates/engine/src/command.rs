@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use pyoco_core::command::{AdvanceExecution, Command, DeadLetter, Issuer, Request};
 use pyoco_core::decide::{Answer, Batch, Sealed};
+use pyoco_core::event::Actor;
 use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
-use pyoco_core::record::{LogError, Record};
+use pyoco_core::outcome::{Effect, Reason, Rejection};
+use pyoco_core::record::LogError;
 use pyoco_core::state::State;
 use pyoco_ports::{Append, AppendError, Durability, ErrorKind, StoreError};
 use tokio::sync::MutexGuard;
@@ -37,6 +38,17 @@ pub enum EngineError {
     /// It was done, but the store failed before everything that follows from it was done too.
     #[error("it is recorded, but not everything that follows from it was done: {0}")]
     Unfollowed(#[source] StoreError),
+    /// There is no such graph to make an execution of.
+    #[error("there is no graph {0:?}")]
+    UnknownGraph(String),
+    /// What is stored as a graph is none (any more).
+    #[error("graph {id:?} cannot be used: {error}")]
+    UnusableGraph {
+        /// Which.
+        id: String,
+        /// What is wrong with it.
+        error: pyoco_flow::FlowError,
+    },
     /// The log of the execution cannot be folded: it was changed, or is of a newer version.
     #[error("execution {execution}: {error}")]
     Log {
@@ -56,7 +68,7 @@ impl EngineError {
         match self {
             Self::Log { .. } => true,
             Self::Store(error) | Self::Unfollowed(error) => !error.kind.is_retryable(),
-            Self::Rejected(_) | Self::Busy(_) => false,
+            Self::Rejected(_) | Self::Busy(_) | Self::UnknownGraph(_) | Self::UnusableGraph { .. } => false,
         }
     }
 }
@@ -156,11 +168,12 @@ impl Engine {
                 **slot = Some(state);
                 return self.followed(execution, done).map(|()| decided);
             };
-            let by = sealed.record.actor.clone();
-            match self.append(before, durability, &state, sealed, &decided.effects).await {
+            let Sealed { record, bytes } = sealed;
+            match self.append(before, durability, &state, bytes, &record.actor, &decided.effects).await {
                 Ok(left) => {
                     self.doubts.remove(execution);
-                    self.hub.changed(execution, state.version);
+                    let by = record.actor.clone();
+                    self.hub.appended(execution, record);
                     let done = match left {
                         Some(mut append) => self.carry_out(&state, &mut append, &by).await,
                         None => Ok(()),
@@ -199,11 +212,12 @@ impl Engine {
         before: Version,
         durability: Durability,
         state: &State,
-        sealed: Sealed,
+        bytes: Vec<u8>,
+        by: &Actor,
         effects: &[Effect],
     ) -> Result<Option<Append>, AppendError> {
         let now = self.clock.now();
-        let mut append = Append::new(state.id.clone(), before, sealed.bytes);
+        let mut append = Append::new(state.id.clone(), before, bytes);
         append.durability = durability;
         append.row = projection::row(state, self.settings.force_after());
         let wants_job = effects.iter().any(|effect| matches!(effect, Effect::EnqueueJob(_)));
@@ -212,7 +226,7 @@ impl Engine {
         append.dead_letter = effects
             .iter()
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
-            .find_map(|effect| projection::dead_letter(state, effect, &sealed.record.actor, now));
+            .find_map(|effect| projection::dead_letter(state, effect, by, now));
         let wanted = append.clone();
         let appended = self.store.append(append).await?;
         Ok((!appended.consequences_done).then_some(wanted))
@@ -268,22 +282,6 @@ impl Engine {
         self.hub.changed(execution, state.version);
         *slot = Some(state.clone());
         Ok(state)
-    }
-
-    /// What a repeated command was answered the first time.
-    pub async fn first_answer(
-        &self,
-        execution: &ExecutionId,
-        request: &Request,
-        record: Version,
-    ) -> Result<Option<Outcome>, EngineError> {
-        let records = self.store.read(execution, Version(record.0.saturating_sub(1))).await?;
-        let Some(bytes) = records.first().map(|record| &record.bytes) else { return Ok(None) };
-        let unreadable = |error| LogError::Unreadable { seq: record, error };
-        let decoded = Record::decode(bytes)
-            .map_err(|error| EngineError::Log { execution: execution.clone(), error: unreadable(error) })?;
-        let found = decoded.commands.into_iter().find(|command| Some(&command.id) == request.id.as_ref());
-        Ok(found.map(|command| command.result))
     }
 }
 

@@ -4,17 +4,21 @@
 //! and carries out what follows. It knows no store by name (`pyoco-ports`), no HTTP and no Python, and it asks for time and
 //! ids instead of making them.
 
+mod ask;
 mod audit;
 mod cache;
 mod command;
 mod consequences;
 mod environment;
+mod graphs;
+mod history;
 mod marks;
 mod patience;
 mod peers;
 mod projection;
 mod publish;
 mod query;
+mod retry;
 mod submit;
 mod sweep;
 mod watch;
@@ -24,12 +28,17 @@ use std::sync::Arc;
 use pyoco_core::time::Millis;
 use pyoco_ports::Store;
 
+pub use ask::{Ask, Asked, Create};
 pub use audit::{Audit, Finding};
 pub use command::{Decided, EngineError};
 pub use environment::{Clock, Ids};
+pub use graphs::{Graph, GraphError, GraphKept, GraphPut};
+pub use history::{EventPage, Follower, NumberedEvent};
 pub use projection::job_body;
 pub use publish::may_be_foreign;
-pub use submit::{Submission, Submitted};
+pub use retry::Retry;
+pub(crate) use submit::uuid;
+pub use submit::{Flow, Submission, Submitted};
 pub use sweep::Swept;
 pub use watch::Watcher;
 
@@ -46,6 +55,7 @@ pub struct Engine {
     waiting: Arc<marks::Marks>,
     /// Executions of which an append was not answered in time.
     doubts: Arc<marks::Marks>,
+    graphs: Arc<graphs::KnownGraphs>,
     shortage: Arc<sweep::Shortage>,
     /// Executions whose submission was answered with a failure although they may exist: they are taken back as soon as the store
     /// allows.
@@ -98,6 +108,7 @@ impl Engine {
             hub: Arc::default(),
             waiting: Arc::default(),
             doubts: Arc::default(),
+            graphs: Arc::default(),
             shortage: Arc::default(),
             refused: Arc::default(),
         }

@@ -6,7 +6,7 @@ use pyoco_core::outcome::Effect;
 use pyoco_core::state::{Phase, State};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunSummary;
-use pyoco_ports::{DeadLetterRecord, IndexRow, Job};
+use pyoco_ports::{DeadLetterRecord, IndexRow, Job, Wait};
 use serde_json::{Value, json};
 
 /// The row of an execution; none before it exists. `force_after` is how long an end may take.
@@ -22,7 +22,8 @@ pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
         version: state.version,
         summary,
         created_at: origin.at,
-        updated_at: state.updated_at.unwrap_or(origin.at),
+        // Another gateway's clock may be behind the one that created it.
+        updated_at: state.updated_at.map_or(origin.at, |at| at.max(origin.at)),
         workflow_sha256: origin.workflow.as_ref().map(|workflow| workflow.sha256.clone()),
         hidden: state.hidden,
         next_timer: state
@@ -32,7 +33,23 @@ pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
             .chain(unfinished)
             .min(),
         wants_job: state.claim.is_none() && state.wants_worker(),
+        waits: waits(state),
+        has_waited: state.has_waited,
     })
+}
+
+/// The nodes that somebody can answer, longest first. Nobody can any more once the execution is on its way out.
+fn waits(state: &State) -> Vec<Wait> {
+    if state.phase != Phase::Started {
+        return Vec::new();
+    }
+    let nodes = state.open.waiting.iter().filter_map(|number| state.node(*number));
+    let mut waits: Vec<Wait> = nodes
+        .filter_map(|(id, node)| Some(Wait { node: id.clone(), since: node.waiting.as_ref()?.since }))
+        .collect();
+    waits.sort_by(|one, other| (one.since, &one.node).cmp(&(other.since, &other.node)));
+    waits.truncate(IndexRow::MAX_WAITS);
+    waits
 }
 
 /// When a cancel or failure that its worker has not ended is to be ended without it.
@@ -116,4 +133,61 @@ pub(crate) fn dead_letter(
         at: now,
         body: serde_json::to_vec(&body).unwrap_or_default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::command::{AdvanceExecution, Issuer};
+    use pyoco_testkit::{
+        Execution, Graph, caller, cancel, external, put_waiting, resume, start_node, succeed,
+    };
+
+    use super::*;
+
+    fn row_of(execution: &Execution) -> IndexRow {
+        row(execution.state(), Millis(30_000)).unwrap()
+    }
+
+    fn waiting(row: &IndexRow) -> Vec<&str> {
+        row.waits.iter().map(|wait| wait.node.as_str()).collect()
+    }
+
+    /// One more node waits, a millisecond after the one before.
+    fn put(execution: Execution, node: &str) -> Execution {
+        let execution = execution.given(&caller(), start_node(node)).later(Millis(1));
+        execution.given(&caller(), put_waiting(node, "k"))
+    }
+
+    #[test]
+    fn the_row_shows_who_can_be_answered_longest_wait_first() {
+        let plan = Graph::new().task("a", external()).task("b", external()).plan();
+        let execution = Execution::started(&plan);
+        let new = row_of(&execution);
+        assert_eq!((waiting(&new).len(), new.has_waited), (0, false));
+        let execution = put(put(execution, "b"), "a");
+        let both = row_of(&execution);
+        assert_eq!((waiting(&both), both.has_waited), (vec!["b", "a"], true));
+        assert!(both.waits[0].since < both.waits[1].since && both.waits[1].since <= execution.now());
+        let execution = execution.given(&caller(), resume("b", "k"));
+        assert_eq!(waiting(&row_of(&execution)), ["a"]);
+        let execution = execution.given(&caller(), succeed("b", serde_json::json!(1)));
+        // Whoever waits when a cancel comes is answered by nobody.
+        let ended = row_of(&execution.given(&caller(), cancel()));
+        assert_eq!((waiting(&ended).len(), ended.has_waited), (0, true));
+    }
+
+    #[test]
+    fn of_very_many_waits_the_longest_are_shown() {
+        let names: Vec<String> = (0..IndexRow::MAX_WAITS + 9).map(|number| format!("n{number}")).collect();
+        let graph = names.iter().fold(Graph::new(), |graph, name| graph.task(name, external()));
+        let mut execution = Execution::started(&graph.plan());
+        while execution.state().needs_advance() {
+            execution = execution.given(&Issuer::Scheduler, AdvanceExecution {});
+        }
+        for name in names.iter().rev() {
+            execution = put(execution, name);
+        }
+        let longest: Vec<&str> = names.iter().rev().take(IndexRow::MAX_WAITS).map(String::as_str).collect();
+        assert_eq!(waiting(&row_of(&execution)), longest);
+    }
 }

@@ -3,6 +3,9 @@
 //! With an idempotency key the id of the execution is derived from the key, so that "create if absent" is itself the
 //! de-duplication: across gateways, restarts and time, without a table of keys.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use pyoco_core::command::{
     AnnotateExecution, CancelExecution, Command, CreateExecution, ForeignStatus, ImportSnapshot, Issuer,
     Request,
@@ -15,21 +18,36 @@ use pyoco_core::outcome::Outcome;
 use pyoco_core::state::State;
 use pyoco_ports::{ErrorKind, StoreError};
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, Graph, GraphError};
 
 /// What is submitted, by whom, through which door.
 #[derive(Debug, Clone)]
 pub struct Submission {
     /// What to create.
     pub command: CreateExecution,
+    /// Where its flow comes from.
+    pub flow: Flow,
     /// Who asks.
     pub issuer: Issuer,
     /// The door, e.g. `POST /runs`: a key counts for its own door only.
-    pub endpoint: &'static str,
+    pub endpoint: Cow<'static, str>,
     /// The caller's key, if there is one.
     pub key: Option<CommandId>,
+    /// The fingerprint of what the caller sent, where the command says more than that.
+    pub digest: Option<Digest>,
     /// The caller's thread through several commands.
     pub correlation_id: Option<String>,
+}
+
+/// Where the flow of a submission comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// From the submission itself.
+    Given,
+    /// From the registered graph of its name, if there is one; else from whoever runs it.
+    Named,
+    /// From the registered graph of its name, in this version or the newest. There has to be one.
+    Registered(Option<u64>),
 }
 
 /// An accepted submission.
@@ -46,20 +64,30 @@ impl Engine {
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, EngineError> {
         let tenant = submission.command.tenant_id.as_ref().map_or("", |tenant| tenant.as_str());
         let execution = match &submission.key {
-            Some(key) => derived_id(tenant, submission.endpoint, key),
+            Some(key) => derived_id(tenant, &submission.endpoint, key),
             None => None,
         };
         let execution = match execution {
             Some(execution) => execution,
             None => self.unused(self.ids.execution()).await,
         };
+        let graph = self.graph_of(&submission, &execution).await?;
         let mut request = Request::new(submission.issuer, self.clock.now(), submission.command);
         request.correlation_id = submission.correlation_id;
         // Without a key of the caller's the execution's own name serves: it tells an append that timed out.
         let own = || CommandId::new(execution.as_str()).ok();
         let has_key = submission.key.is_some();
         if let Some(id) = submission.key.or_else(own) {
-            request = request.with_id(id);
+            request = match submission.digest {
+                Some(digest) => request.known_by(id, digest),
+                None => request.with_id(id),
+            };
+        }
+        // What the name stands for now is no part of what was asked.
+        if let (Some(graph), Command::CreateExecution(command)) = (graph, &mut request.command) {
+            command.graph_version = Some(graph.record.version);
+            command.plan.clone_from(&graph.plan);
+            command.workflow = graph.workflow();
         }
         let over = self.deadline();
         let answered = match self.in_time(over, self.command(&execution, &request)).await {
@@ -84,6 +112,7 @@ impl Engine {
                     EngineError::Unfollowed(_) | EngineError::Busy(_) => true,
                     EngineError::Store(error) => error.kind == ErrorKind::Timeout,
                     EngineError::Rejected(_) | EngineError::Log { .. } => false,
+                    EngineError::UnknownGraph(_) | EngineError::UnusableGraph { .. } => false,
                 };
                 if may_be_there
                     && !has_key
@@ -94,6 +123,33 @@ impl Engine {
                 Err(error)
             }
         }
+    }
+
+    /// The registered graph of a submission.
+    async fn graph_of(
+        &self,
+        submission: &Submission,
+        execution: &ExecutionId,
+    ) -> Result<Option<Arc<Graph>>, EngineError> {
+        let (tenant, id) = (submission.command.tenant_id.as_ref(), &submission.command.graph_id);
+        let found = match submission.flow {
+            Flow::Given => return Ok(None),
+            Flow::Named => self.known_graph(tenant, id).await,
+            Flow::Registered(version) => {
+                self.graph(tenant, id, version).await.map(|found| found.map(Arc::new))
+            }
+        };
+        let found = found.map_err(|error| match error {
+            GraphError::Store(error) => error.into(),
+            GraphError::Invalid(error) => EngineError::UnusableGraph { id: id.clone(), error },
+            GraphError::Changed { .. } | GraphError::Busy => EngineError::Busy(execution.clone()),
+        })?;
+        let must_be = matches!(submission.flow, Flow::Registered(_));
+        // A repeat is answered as the first asking was, also when the graph is deleted since.
+        if found.is_none() && must_be && self.look(execution, |_| ()).await?.is_none() {
+            return Err(EngineError::UnknownGraph(id.clone()));
+        }
+        Ok(found)
     }
 
     /// The first answer to a key may have been a failure half-way.
@@ -173,13 +229,20 @@ fn taken() -> ImportSnapshot {
 
 /// SHA-256 of tenant, door and key, written as a UUID of version 4.
 fn derived_id(tenant: &str, endpoint: &str, key: &CommandId) -> Option<ExecutionId> {
-    let text = serde_json::to_vec(&(tenant, endpoint, key.as_str())).ok()?;
+    ExecutionId::new(&uuid(&(tenant, endpoint, key.as_str()))).ok()
+}
+
+/// The fingerprint of some texts, written as a UUID of version 4.
+pub(crate) fn uuid(parts: &(&str, &str, &str)) -> String {
+    // Texts have a JSON form, in which they cannot be shifted into each other.
+    let text = serde_json::to_vec(parts).unwrap_or_default();
     let mut bytes = *Digest::of_bytes(&text).as_bytes();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex: String = bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let parts = [hex.get(..8)?, hex.get(8..12)?, hex.get(12..16)?, hex.get(16..20)?, hex.get(20..32)?];
-    ExecutionId::new(&parts.join("-")).ok()
+    [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)]
+        .map(|(from, to)| hex.get(from..to).unwrap_or_default())
+        .join("-")
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Engine {
         }
         let (mut queued, mut enqueued) = (HashMap::new(), 0);
         for status in [RunStatus::Running, RunStatus::Cancelling] {
-            let filter = Filter { status: Some(status), ..Filter::default() };
+            let filter = Filter { statuses: vec![status], ..Filter::default() };
             for row in self.store.list(&filter, most).await?.rows {
                 let Some(tag) = row.summary.tag else { continue };
                 // Whoever is at work on it changes it now and then; only what is quiet is looked at.

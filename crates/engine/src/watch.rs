@@ -1,10 +1,13 @@
 //! Who wants to know when an execution changes: told at once, never by asking again and again.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_core::record::Record;
 use tokio::sync::watch;
+
+use crate::history::Recent;
 
 /// So many watched executions are never too many.
 const FEW: usize = 64;
@@ -13,24 +16,43 @@ const FEW: usize = 64;
 /// it looks, and reads what it missed from the log.
 #[derive(Default)]
 pub(crate) struct Hub {
-    watched: Mutex<HashMap<ExecutionId, watch::Sender<Version>>>,
+    watched: Mutex<HashMap<ExecutionId, Watched>>,
+}
+
+/// An execution that somebody watches.
+struct Watched {
+    newest: watch::Sender<Version>,
+    recent: Arc<Recent>,
 }
 
 /// Waits for changes of one execution.
 #[derive(Debug)]
 pub struct Watcher {
     receiver: watch::Receiver<Version>,
+    recent: Arc<Recent>,
 }
 
 impl Hub {
+    /// Tells that a record was appended here.
+    pub(crate) fn appended(&self, execution: &ExecutionId, record: Record) {
+        let version = record.seq;
+        self.tell(execution, version, |recent| recent.add(&Arc::new(record)));
+    }
+
+    /// Tells that an execution has this version by now.
     pub(crate) fn changed(&self, execution: &ExecutionId, version: Version) {
+        self.tell(execution, version, |_| {});
+    }
+
+    fn tell(&self, execution: &ExecutionId, version: Version, bring: impl FnOnce(&Recent)) {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(sender) = watched.get(execution) else { return };
-        if sender.is_closed() {
+        let Some(Watched { newest, recent }) = watched.get(execution) else { return };
+        if newest.is_closed() {
             watched.remove(execution);
             return;
         }
-        sender.send_if_modified(|known| {
+        bring(recent);
+        newest.send_if_modified(|known| {
             let is_newer = version > *known;
             *known = version.max(*known);
             is_newer
@@ -40,7 +62,8 @@ impl Hub {
     /// Whether somebody watches it who has not been told of this version.
     pub(crate) fn is_watched(&self, execution: &ExecutionId, version: Version) -> bool {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        watched.get(execution).is_some_and(|sender| !sender.is_closed() && *sender.borrow() < version)
+        let watched = watched.get(execution).map(|watched| &watched.newest);
+        watched.is_some_and(|newest| !newest.is_closed() && *newest.borrow() < version)
     }
 
     pub(crate) fn watch(&self, execution: &ExecutionId) -> Watcher {
@@ -49,14 +72,21 @@ impl Hub {
         // their number has doubled costs little a watch.
         let count = watched.len();
         if count >= FEW && count.is_power_of_two() && !watched.contains_key(execution) {
-            watched.retain(|_, sender| !sender.is_closed());
+            watched.retain(|_, watched| !watched.newest.is_closed());
         }
-        let sender = watched.entry(execution.clone()).or_insert_with(|| watch::Sender::new(Version(0)));
-        Watcher { receiver: sender.subscribe() }
+        let watched = watched
+            .entry(execution.clone())
+            .or_insert_with(|| Watched { newest: watch::Sender::new(Version(0)), recent: Arc::default() });
+        Watcher { receiver: watched.newest.subscribe(), recent: watched.recent.clone() }
     }
 }
 
 impl Watcher {
+    /// The newest records of the execution, shared by all who watch it.
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
     /// Returns once there is something newer than a version that was seen, at once if there is already.
     pub async fn beyond(&mut self, seen: Version) {
         // The hub keeps the sender for as long as somebody listens.

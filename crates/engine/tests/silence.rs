@@ -21,7 +21,15 @@ const SOON: Duration = Duration::from_secs(2);
 fn submission() -> Submission {
     let mut command = create();
     command.start = true;
-    Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None }
+    Submission {
+        command,
+        issuer: caller(),
+        endpoint: "POST /runs".into(),
+        flow: pyoco_engine::Flow::Given,
+        digest: None,
+        key: None,
+        correlation_id: None,
+    }
 }
 
 fn is_time_out(error: &EngineError) -> bool {

@@ -7,7 +7,7 @@ use pyoco_core::event::{Actor, ActorKind};
 use pyoco_core::ids::TenantId;
 
 use crate::App;
-use crate::error::Refusal;
+use crate::error::{Denial, Refusal};
 
 /// Somebody at the API. Without API keys it is nobody in particular, who may see everything.
 #[derive(Debug, Clone, Default)]
@@ -36,5 +36,17 @@ impl FromRequestParts<App> for Caller {
 
     async fn from_request_parts(_parts: &mut Parts, _app: &App) -> Result<Self, Refusal> {
         Ok(Self::default())
+    }
+}
+
+/// The same somebody at a surface with codes, where they are refused in its words.
+#[derive(Debug)]
+pub(crate) struct Viewer(pub(crate) Caller);
+
+impl FromRequestParts<App> for Viewer {
+    type Rejection = Denial;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Denial> {
+        Ok(Self(Caller::from_request_parts(parts, app).await?))
     }
 }

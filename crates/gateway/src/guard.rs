@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use pyoco_core::notice::Notice;
 
 use crate::body;
-use crate::error::{Note, Refusal};
+use crate::error::{Denial, Note, Refusal};
 
 /// Wraps every request.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
@@ -21,14 +21,19 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let request = request.map(body::lingering);
     let response = if is_encoded(&request) {
         let detail = "a request body must not be compressed";
-        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-            .noticed(Notice::InvalidRequest)
-            .into_response()
+        let refusal =
+            Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).noticed(Notice::InvalidRequest);
+        if has_codes(&path) { Denial::from(refusal).into_response() } else { refusal.into_response() }
     } else {
         AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| internal_error())
     };
     tell(&method, &path, &response);
     response
+}
+
+/// Whether a path belongs to a surface that tells what is wrong with codes.
+fn has_codes(path: &str) -> bool {
+    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "waits"))
 }
 
 /// A small body may unpack into a large one.

@@ -6,7 +6,7 @@ use pyoco_api::Health;
 use crate::docs::Always;
 
 /// Whether the gateway answers.
-#[utoipa::path(get, path = "/health", responses(
+#[utoipa::path(get, operation_id = "health", tag = "service", path = "/health", responses(
     (status = 200, description = "It does.", body = Health), Always
 ))]
 pub(crate) async fn health() -> Json<Health> {

@@ -1,6 +1,6 @@
 //! The HTTP gateway: requests become questions to the engine, and what it says becomes answers in the contract's words.
 //!
-//! One folder or file a surface (`runs`, `workers`, `metrics`, `health`, `docs`). What a request may look like is checked in
+//! One folder or file a surface (`runs`, `executions`, `graphs`, `waits`, `workers`, `metrics`, `health`, `docs`). What a request may look like is checked in
 //! `validation` and `body`, before anything is asked; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
 
@@ -8,15 +8,21 @@ mod body;
 mod caller;
 mod docs;
 mod error;
+mod executions;
+mod fields;
+mod graphs;
 mod guard;
 mod health;
+mod idempotency;
 mod metrics;
 mod pace;
 mod query;
 mod runs;
 mod server;
 mod settings;
+mod unhurried;
 mod validation;
+mod waits;
 mod workers;
 
 use std::sync::Arc;
@@ -89,6 +95,24 @@ fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/runs/{run_id}/tasks", get(runs::tasks::tasks)),
         ("/runs/{run_id}/watch", get(runs::watch::watch)),
         ("/runs/{run_id}/cancel", post(runs::cancel::cancel)),
+        ("/executions", get(executions::list::list).post(executions::create::create)),
+        ("/executions/{executionId}", get(executions::get::get)),
+        ("/executions/{executionId}/start", post(executions::commands::start)),
+        ("/executions/{executionId}/cancel", post(executions::commands::cancel)),
+        ("/executions/{executionId}/archive", post(executions::commands::archive)),
+        ("/executions/{executionId}/retry", post(executions::retry::retry)),
+        ("/executions/{executionId}/events", get(executions::events::events)),
+        ("/executions/{executionId}/events/stream", get(executions::stream::stream)),
+        ("/executions/{executionId}/nodes/{nodeId}/start", post(executions::nodes::start)),
+        ("/executions/{executionId}/nodes/{nodeId}/progress", post(executions::nodes::progress)),
+        ("/executions/{executionId}/nodes/{nodeId}/wait", post(executions::nodes::wait)),
+        ("/executions/{executionId}/nodes/{nodeId}/resume", post(executions::nodes::resume)),
+        ("/executions/{executionId}/nodes/{nodeId}/success", post(executions::nodes::success)),
+        ("/executions/{executionId}/nodes/{nodeId}/fail", post(executions::nodes::fail)),
+        ("/executions/{executionId}/nodes/{nodeId}/cancel", post(executions::nodes::cancel)),
+        ("/graphs", get(graphs::list::list)),
+        ("/graphs/{graphId}", get(graphs::get::get).put(graphs::put::put).delete(graphs::delete::delete)),
+        ("/waits", get(waits::list)),
         ("/workers", get(workers::list)),
         ("/workers/{worker_id}", patch(workers::hide)),
     ]

@@ -14,7 +14,7 @@ use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 
 /// Counts of runs, workers and dead letters.
-#[utoipa::path(get, path = "/metrics", responses(
+#[utoipa::path(get, operation_id = "metrics", tag = "service", path = "/metrics", responses(
     (status = 200, description = "The figures.", content_type = "text/plain", body = String), Reading, Always
 ))]
 pub(crate) async fn metrics(State(app): State<App>, _caller: Caller) -> Result<impl IntoResponse, Refusal> {

@@ -4,6 +4,9 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use pyoco_api::Location;
+use pyoco_core::ids::EventSeq;
+use pyoco_core::time::Timestamp;
 use serde_json::json;
 
 use crate::App;
@@ -85,11 +88,63 @@ impl Query {
         None
     }
 
+    /// The number of an event.
+    pub(crate) fn seq(&self, inputs: &mut Inputs, name: &'static str) -> Option<EventSeq> {
+        let text = self.get(name)?;
+        let seq = whole_number(text);
+        if seq.is_none() {
+            inputs.wrong("int_parsing", place(name), "it must be the number of an event", json!(text), None);
+        }
+        seq.map(EventSeq)
+    }
+
+    /// The number of a version.
+    pub(crate) fn version(&self, inputs: &mut Inputs, name: &'static str) -> Option<u64> {
+        let text = self.get(name)?;
+        let version = whole_number(text).filter(|version| *version > 0);
+        if version.is_none() {
+            let rule = "it must be the number of a version, from 1";
+            inputs.wrong("int_parsing", place(name), rule, json!(text), None);
+        }
+        version
+    }
+
+    /// An instant in RFC 3339.
+    pub(crate) fn instant(&self, inputs: &mut Inputs, name: &'static str) -> Option<Timestamp> {
+        let text = self.filled(name)?;
+        let instant = serde_json::from_value(json!(text)).ok();
+        if instant.is_none() {
+            let rule = "it must be an instant in RFC 3339, e.g. 2026-01-31T12:00:00Z";
+            inputs.wrong("datetime_parsing", place(name), rule, json!(text), None);
+        }
+        instant
+    }
+
+    /// Where a list goes on; an empty one asks for the first page.
+    pub(crate) fn cursor<T>(&self, inputs: &mut Inputs, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let text = self.filled("cursor")?;
+        let cursor = read(text);
+        if cursor.is_none() {
+            let rule = "this is not a cursor; use the one that the list gave, or none";
+            inputs.wrong("value_error", place("cursor"), rule, json!(text), None);
+        }
+        cursor
+    }
+
     /// A yes or no; no when it is not there.
     pub(crate) fn flag(&self, inputs: &mut Inputs, name: &'static str) -> bool {
         let Some(text) = self.get(name) else { return false };
         inputs.flag(["query".into(), name.into()], &json!(text)).unwrap_or_default()
     }
+}
+
+fn place(name: &'static str) -> [Location; 2] {
+    ["query".into(), name.into()]
+}
+
+/// Digits and nothing else.
+pub(crate) fn whole_number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A whole number as Python's `int` of pydantic reads it, as a float: only its size matters beyond 32 bits.

@@ -16,7 +16,9 @@ pub struct Settings {
     pub max_run_snapshot_bytes: usize,
     /// A worker that was not heard for longer is gone (`PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC`); zero: never.
     pub worker_disconnect_timeout: Millis,
-    /// How many watches may be open at once.
+    /// Whether a command needs an idempotency key of its caller (`PYOCO_IDEMPOTENCY_KEY_REQUIRED`).
+    pub idempotency_key_required: bool,
+    /// How many watches and streams of events may be open at once.
     pub max_watches: usize,
     /// A watch says that it is alive when it had nothing to say for this long. Clients of the original give up after 5 s.
     pub watch_heartbeat: Duration,
@@ -29,6 +31,7 @@ impl Default for Settings {
             workflow_yaml_max_bytes: 262_144,
             max_run_snapshot_bytes: 262_144,
             worker_disconnect_timeout: Millis(20_000),
+            idempotency_key_required: true,
             max_watches: 1_000,
             watch_heartbeat: Duration::from_millis(2_500),
         }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header;
+use axum::http::request::Parts;
 use pyoco_api::{InputProblem, Location};
 use pyoco_core::json::{self, Json, JsonError, Limits};
 use pyoco_core::notice::Notice;
@@ -76,6 +78,11 @@ impl Inputs {
         if self.0.is_empty() { Ok(()) } else { Err(Refusal::inputs(self.0, notice)) }
     }
 
+    /// The refusal of what was wrong.
+    pub(crate) fn refusal(self, notice: Notice) -> Refusal {
+        Refusal::inputs(self.0, notice)
+    }
+
     #[cfg(test)]
     pub(crate) fn problems(&self) -> &[InputProblem] {
         &self.0
@@ -105,8 +112,7 @@ pub(crate) async fn object(
     patience: Duration,
     notice: Notice,
 ) -> Result<Map<String, Value>, Refusal> {
-    let (parts, body) = request.into_parts();
-    let bytes = body::read(&parts.headers, body, body::JSON_BYTES, patience).await?;
+    let (parts, bytes) = read(request, patience).await?;
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mut inputs = Inputs::default();
     if bytes.is_empty() {
@@ -119,6 +125,30 @@ pub(crate) async fn object(
         // Never taken for JSON by a guess.
         Value::String(String::from_utf8_lossy(&bytes).into_owned())
     };
+    object_of(given, notice)
+}
+
+/// Reads a request whose body is a JSON object, whatever type it says it has. Nothing, or null, is the empty object.
+pub(crate) async fn members(
+    request: Request,
+    patience: Duration,
+    notice: Notice,
+) -> Result<Map<String, Value>, Refusal> {
+    let (_, bytes) = read(request, patience).await?;
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    let given = decode(&bytes).map_err(|problem| Refusal::inputs(vec![*problem], notice))?;
+    if given.is_null() { Ok(Map::new()) } else { object_of(given, notice) }
+}
+
+async fn read(request: Request, patience: Duration) -> Result<(Parts, Bytes), Refusal> {
+    let (parts, body) = request.into_parts();
+    let bytes = body::read(&parts.headers, body, body::JSON_BYTES, patience).await?;
+    Ok((parts, bytes))
+}
+
+fn object_of(given: Value, notice: Notice) -> Result<Map<String, Value>, Refusal> {
     match given {
         Value::Object(members) => Ok(members),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {

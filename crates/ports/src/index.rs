@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use pyoco_core::cursor::Cursor;
-use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
+use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
+use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
@@ -38,6 +39,10 @@ pub trait RunIndex: Send + Sync {
     /// - MUST NOT cost more because there are more rows that it does not show.
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError>;
 
+    /// A page of nodes that wait for somebody, newest wait first, by (`since`, execution, node) descending. MUST apply every filter,
+    /// and MUST go on behind the cursor without repeating or leaving out a wait that stays. `[index/waits]`
+    async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError>;
+
     /// How many executions of a tenant (or of all) have each status. `[index/counts]`
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError>;
 
@@ -69,7 +74,7 @@ pub struct IndexRow {
     pub summary: RunSummary,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When anything about it changed last.
+    /// When anything about it changed last; not before it was created.
     pub updated_at: Timestamp,
     /// SHA-256 of the submitted flow.
     pub workflow_sha256: Option<String>,
@@ -79,6 +84,57 @@ pub struct IndexRow {
     pub next_timer: Option<Timestamp>,
     /// It wants a worker and nobody holds it.
     pub wants_job: bool,
+    /// Nodes that wait for somebody, longest first; at most `MAX_WAITS`.
+    pub waits: Vec<Wait>,
+    /// A node of it waits, or has waited: where it has not, no store need look for what to remove.
+    pub has_waited: bool,
+}
+
+impl IndexRow {
+    /// An execution is shown with so many waits in lists.
+    pub const MAX_WAITS: usize = 256;
+}
+
+/// A node that waits for somebody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// Which.
+    pub node: NodeId,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Which waits a list shows. Nothing set shows all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WaitFilter {
+    /// Whose.
+    pub tenant: Option<TenantId>,
+    /// Of executions with this label.
+    pub label: Option<String>,
+    /// That began at this instant or earlier.
+    pub since_before: Option<Timestamp>,
+    /// Behind this one.
+    pub cursor: Option<WaitPlace>,
+}
+
+/// Where a wait stands in the list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WaitPlace {
+    /// Since when it waits.
+    pub since: Timestamp,
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The node.
+    pub node: NodeId,
+}
+
+/// A page of waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitPage {
+    /// The waits.
+    pub waits: Vec<WaitPlace>,
+    /// Where to go on, if there is more.
+    pub next: Option<WaitPlace>,
 }
 
 /// Which rows a list shows. Nothing set shows all.
@@ -86,16 +142,24 @@ pub struct IndexRow {
 pub struct Filter {
     /// Whose.
     pub tenant: Option<TenantId>,
-    /// In which state.
-    pub status: Option<RunStatus>,
+    /// In one of these states; in any if there is none.
+    pub statuses: Vec<RunStatus>,
     /// Of which flow.
     pub flow: Option<String>,
     /// For which workers.
     pub tag: Option<String>,
+    /// With this label.
+    pub label: Option<String>,
     /// Of which submitted text.
     pub workflow_sha256: Option<String>,
     /// Changed after this instant.
     pub updated_after: Option<Timestamp>,
+    /// Changed before this instant.
+    pub updated_before: Option<Timestamp>,
+    /// Created after this instant.
+    pub created_after: Option<Timestamp>,
+    /// Created before this instant. A store MAY have to look at what was created since.
+    pub created_before: Option<Timestamp>,
     /// Behind this one.
     pub cursor: Option<Cursor>,
 }

@@ -9,6 +9,7 @@
 mod blobs;
 mod dead_letters;
 mod error;
+mod graphs;
 mod index;
 mod log;
 mod peers;
@@ -19,7 +20,8 @@ mod workers;
 pub use blobs::Blobs;
 pub use dead_letters::{DeadLetterRecord, DeadLetters};
 pub use error::{AppendError, ErrorKind, StoreError};
-pub use index::{Filter, IndexRow, Page, RunIndex};
+pub use graphs::{GraphFormat, GraphRecord, GraphSource, Graphs};
+pub use index::{Filter, IndexRow, Page, RunIndex, Wait, WaitFilter, WaitPage, WaitPlace};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
 pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
@@ -28,11 +30,11 @@ pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.
 pub trait Store:
-    EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers
+    EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers + Graphs
 {
 }
 
-impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers> Store
-    for T
+impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers + Graphs>
+    Store for T
 {
 }

@@ -26,6 +26,14 @@ pub trait EventLog: Send + Sync {
     /// - MUST give nothing for an execution without a log. `[log/read-unknown]`
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError>;
 
+    /// The first so many of them. MUST NOT cost more because there are more behind them. `[log/read-some]`
+    async fn read_some(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError>;
+
     /// Whether nobody but the one engine on this store can append while it is open. MAY be true only then: that engine need
     /// not look for records of others behind the end of its own.
     fn is_exclusive(&self) -> bool {

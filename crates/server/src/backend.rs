@@ -93,6 +93,7 @@ impl Backend {
             workflow_yaml_max_bytes: self.config.workflow_yaml_max_bytes,
             max_run_snapshot_bytes: self.config.max_run_snapshot_bytes,
             worker_disconnect_timeout: millis(self.config.worker_disconnect),
+            idempotency_key_required: self.config.idempotency_key_required,
             ..Default::default()
         };
         Gateway::new(self.engine.clone(), self.clock(), settings).router()

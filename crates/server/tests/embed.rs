@@ -32,10 +32,19 @@ async fn submit(backend: &Backend, flow: &str, text: Option<&str>) -> ExecutionI
         graph_version: None,
         plan: None,
         retry_of: None,
+        keep: None,
         start: true,
     };
     let issuer = Issuer::Caller(Actor::named(ActorKind::User, "embedder"));
-    let submission = Submission { command, issuer, endpoint: "embedded", key: None, correlation_id: None };
+    let submission = Submission {
+        command,
+        issuer,
+        endpoint: "embedded".into(),
+        flow: pyoco_engine::Flow::Given,
+        digest: None,
+        key: None,
+        correlation_id: None,
+    };
     backend.engine().submit(submission).await.unwrap().execution
 }
 

@@ -9,7 +9,7 @@ use pyoco_core::cursor::Cursor;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{Filter, IndexRow, Page, RunIndex, StoreError};
+use pyoco_ports::{Filter, IndexRow, Page, RunIndex, StoreError, Wait, WaitFilter, WaitPage, WaitPlace};
 
 use crate::{Inner, MemoryStore};
 
@@ -41,17 +41,25 @@ fn cursor_of(row: &IndexRow) -> Cursor {
     Cursor { updated_at: row.updated_at, id: row.execution.clone() }
 }
 
+fn place_of(row: &IndexRow, wait: &Wait) -> WaitPlace {
+    WaitPlace { since: wait.since, execution: row.execution.clone(), node: wait.node.clone() }
+}
+
 fn matches(filter: &Filter, row: &IndexRow) -> bool {
     fn fits<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
         wanted.is_none() || wanted == found
     }
     let tag = row.summary.tag.as_ref().map(|tag| tag.as_str().to_owned());
     fits(filter.tenant.as_ref(), row.summary.tenant_id.as_ref())
-        && fits(filter.status.as_ref(), Some(&row.summary.status))
+        && (filter.statuses.is_empty() || filter.statuses.contains(&row.summary.status))
         && fits(filter.flow.as_ref(), Some(&row.summary.flow_name))
         && fits(filter.tag.as_ref(), tag.as_ref())
+        && filter.label.as_ref().is_none_or(|label| row.summary.tags.contains(label))
         && fits(filter.workflow_sha256.as_ref(), row.workflow_sha256.as_ref())
         && filter.updated_after.is_none_or(|after| row.updated_at > after)
+        && filter.updated_before.is_none_or(|before| row.updated_at < before)
+        && filter.created_after.is_none_or(|after| row.created_at > after)
+        && filter.created_before.is_none_or(|before| row.created_at < before)
         && filter.cursor.as_ref().is_none_or(|cursor| cursor_of(row) < *cursor)
 }
 
@@ -79,6 +87,24 @@ impl RunIndex for MemoryStore {
         rows.truncate(limit);
         let next = rows.last().map(cursor_of).filter(|_| more);
         Ok(Page { rows, next })
+    }
+
+    async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
+        let inner = self.inner();
+        let rows = inner.rows.values().filter(|row| {
+            (filter.tenant.is_none() || filter.tenant == row.summary.tenant_id)
+                && filter.label.as_ref().is_none_or(|label| row.summary.tags.contains(label))
+        });
+        let mut waits: Vec<WaitPlace> = rows
+            .flat_map(|row| row.waits.iter().map(|wait| place_of(row, wait)))
+            .filter(|place| filter.since_before.is_none_or(|before| place.since <= before))
+            .filter(|place| filter.cursor.as_ref().is_none_or(|cursor| place < cursor))
+            .collect();
+        waits.sort_by(|one, other| other.cmp(one));
+        let more = waits.len() > limit;
+        waits.truncate(limit);
+        let next = waits.last().cloned().filter(|_| more);
+        Ok(WaitPage { waits, next })
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {

@@ -3,6 +3,7 @@
 //! It keeps the whole contract of the ports but one: what is in memory does not survive the process. It is written to
 //! be read, not to be fast.
 
+mod graphs;
 mod index;
 mod queue;
 
@@ -11,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{ExecutionId, Version, WorkerId};
+use pyoco_core::ids::{ExecutionId, TenantId, Version, WorkerId};
 use pyoco_ports::{
-    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, IndexRow, LogLine, Peers,
-    StoreError, StoredRecord, TaskLogs, WorkerRecord, WorkerRegistry,
+    Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, GraphRecord, IndexRow,
+    LogLine, Peers, StoreError, StoredRecord, TaskLogs, WorkerRecord, WorkerRegistry,
 };
 use tokio::sync::Notify;
 
@@ -35,6 +36,8 @@ struct Inner {
     workers: BTreeMap<WorkerId, WorkerRecord>,
     letters: Vec<DeadLetterRecord>,
     lines: HashMap<ExecutionId, Vec<LogLine>>,
+    /// The versions of each graph, in their order.
+    graphs: BTreeMap<(Option<TenantId>, String), Vec<GraphRecord>>,
 }
 
 impl MemoryStore {
@@ -91,6 +94,21 @@ impl EventLog for MemoryStore {
         let inner = self.inner();
         let log = inner.logs.get(execution).map_or(&[][..], Vec::as_slice);
         let numbered = (1..).zip(log).skip_while(|(version, _)| *version <= after.0);
+        Ok(numbered
+            .map(|(version, bytes)| StoredRecord { version: Version(version), bytes: bytes.clone() })
+            .collect())
+    }
+
+    async fn read_some(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        let inner = self.inner();
+        let log = inner.logs.get(execution).map_or(&[][..], Vec::as_slice);
+        let skipped = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let numbered = (1..).zip(log).skip(skipped).take(limit);
         Ok(numbered
             .map(|(version, bytes)| StoredRecord { version: Version(version), bytes: bytes.clone() })
             .collect())

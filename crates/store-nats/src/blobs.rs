@@ -12,6 +12,7 @@ use pyoco_ports::{Blobs, ErrorKind, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::connection::Connection;
 use crate::error::{self, PublishError};
 use crate::message::Headers;
 use crate::{NatsStore, names};
@@ -68,29 +69,37 @@ impl Blobs for NatsStore {
     }
 
     async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        let stream = names::object_stream(names::BLOBS);
-        let Some(last) = self.connection.last(GET, &stream, &names::blob_description(digest)).await? else {
-            return Ok(None);
-        };
-        let Some(description) = description(GET, &last.payload)? else { return Ok(None) };
-        let subject = names::blob_chunks(&description.nuid);
-        let (mut bytes, mut pieces, mut from) = (Vec::new(), 0, 1);
-        while pieces < description.chunks && bytes.len() < description.size {
-            let most = PAGE.min(description.chunks - pieces);
-            let is_direct = self.resources.is_blobs_direct;
-            let page = self.connection.page(GET, &stream, &subject, from, most, is_direct).await?;
-            let Some(end) = page.last().map(|message| message.sequence) else { break };
-            from = end.saturating_add(1);
-            pieces += page.len();
-            for message in &page {
-                bytes.extend_from_slice(&message.payload);
-            }
-        }
-        if Digest::of_bytes(&bytes) != *digest {
-            return Err(error::corrupt(GET, format!("the bytes of blob {digest} are not those it names")));
-        }
-        Ok(Some(bytes))
+        read(&self.connection, self.resources.is_blobs_direct, digest).await
     }
+}
+
+/// The bytes of a blob; `is_direct` where many pieces may be read with one request.
+pub(crate) async fn read(
+    connection: &Connection,
+    is_direct: bool,
+    digest: &Digest,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let stream = names::object_stream(names::BLOBS);
+    let Some(last) = connection.last(GET, &stream, &names::blob_description(digest)).await? else {
+        return Ok(None);
+    };
+    let Some(description) = description(GET, &last.payload)? else { return Ok(None) };
+    let subject = names::blob_chunks(&description.nuid);
+    let (mut bytes, mut pieces, mut from) = (Vec::new(), 0, 1);
+    while pieces < description.chunks && bytes.len() < description.size {
+        let most = PAGE.min(description.chunks - pieces);
+        let page = connection.page(GET, &stream, &subject, from, most, is_direct).await?;
+        let Some(end) = page.last().map(|message| message.sequence) else { break };
+        from = end.saturating_add(1);
+        pieces += page.len();
+        for message in &page {
+            bytes.extend_from_slice(&message.payload);
+        }
+    }
+    if Digest::of_bytes(&bytes) != *digest {
+        return Err(error::corrupt(GET, format!("the bytes of blob {digest} are not those it names")));
+    }
+    Ok(Some(bytes))
 }
 
 impl NatsStore {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError};
+use pyoco_ports::{ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError, WaitFilter, WaitPage};
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -386,6 +386,10 @@ impl RunIndex for NatsStore {
 
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         self.index.rows("list")?.list(filter, limit).await
+    }
+
+    async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
+        self.index.rows("list waits")?.waits(filter, limit).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {

@@ -92,6 +92,15 @@ impl EventLog for NatsStore {
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
+        self.read_some(execution, after, usize::MAX).await
+    }
+
+    async fn read_some(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
         let subject = names::events(execution);
         let known = self.log.0.get(execution).filter(|head| head.version <= after);
         let Some(last) = self.connection.last(READ, names::EVENTS, &subject).await? else {
@@ -100,7 +109,7 @@ impl EventLog for NatsStore {
         };
         let head = Head { version: version(&last)?, sequence: last.sequence };
         self.log.0.put(execution.clone(), head);
-        if head.version <= after {
+        if head.version <= after || limit == 0 {
             return Ok(Vec::new());
         }
         if head.version == after.next() {
@@ -108,21 +117,20 @@ impl EventLog for NatsStore {
         }
         // What was known is behind `after`, so the records wanted are behind it.
         let from = known.map_or(1, |head| head.sequence.saturating_add(1));
-        let records = self.records(&subject, after, from, head).await?;
+        // The last record wanted; a limit beyond all numbers is none.
+        let until = Version(after.0.saturating_add(limit as u64)).min(head.version);
+        let records = self.records(&subject, after, from, until, head).await?;
         let is_whole = |records: &[StoredRecord]| {
-            records.iter().map(|record| record.version.0).eq(after.0 + 1..=head.version.0)
+            records.iter().map(|record| record.version.0).eq(after.0 + 1..=until.0)
         };
         // A stream that was made anew has other sequences than those known.
         let records = if is_whole(&records) || from == 1 {
             records
         } else {
-            self.records(&subject, after, 1, head).await?
+            self.records(&subject, after, 1, until, head).await?
         };
         if !is_whole(&records) {
-            let why = format!(
-                "the records of execution {execution} after {after} have a gap before {}",
-                head.version
-            );
+            let why = format!("the records of execution {execution} after {after} have a gap before {until}");
             return Err(error::corrupt(READ, why));
         }
         Ok(records)
@@ -160,23 +168,26 @@ impl NatsStore {
         }
     }
 
-    /// The records behind `after` up to the head, as they stand from a sequence on.
+    /// The records behind `after` up to `until`, as they stand from a sequence on.
     async fn records(
         &self,
         subject: &str,
         after: Version,
         mut from: u64,
+        until: Version,
         head: Head,
     ) -> Result<Vec<StoredRecord>, StoreError> {
         let mut records = Vec::new();
-        while from <= head.sequence {
+        let mut seen = after;
+        while from <= head.sequence && seen < until {
             let is_direct = self.resources.is_events_direct;
             let page = self.connection.page(READ, names::EVENTS, subject, from, PAGE, is_direct).await?;
             let Some(end) = page.last().map(|message| message.sequence) else { break };
             from = end.saturating_add(1);
             for message in page {
                 let version = version(&message)?;
-                if version > after && version <= head.version {
+                seen = seen.max(version);
+                if version > after && version <= until {
                     records.push(self.record(version, message).await?);
                 }
             }

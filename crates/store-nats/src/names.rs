@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
+use pyoco_core::ids::{ExecutionId, Tag, TenantId, WorkerId};
 
 use crate::Settings;
 use crate::error::OpenError;
@@ -17,6 +17,8 @@ use crate::error::OpenError;
 pub(crate) const EVENTS: &str = "PYOCO_EVENTS";
 /// The stream of what tasks write.
 pub(crate) const LOGS: &str = "PYOCO_LOGS";
+/// The stream of registered graphs.
+pub(crate) const GRAPHS: &str = "PYOCO_GRAPHS";
 /// The bucket of blobs.
 pub(crate) const BLOBS: &str = "pyoco_blobs";
 
@@ -24,6 +26,8 @@ pub(crate) const BLOBS: &str = "pyoco_blobs";
 pub(crate) const ALL_EVENTS: &str = "pyoco.events.>";
 /// Everything that tasks write.
 pub(crate) const ALL_LOGS: &str = "pyoco.logs.>";
+/// All versions of all graphs.
+pub(crate) const ALL_GRAPHS: &str = "pyoco.graphs.>";
 
 /// The records of an execution.
 pub(crate) fn events(execution: &ExecutionId) -> String {
@@ -33,6 +37,16 @@ pub(crate) fn events(execution: &ExecutionId) -> String {
 /// What the tasks of an execution write.
 pub(crate) fn logs(execution: &ExecutionId) -> String {
     format!("pyoco.logs.{execution}")
+}
+
+/// All versions of a graph.
+pub(crate) fn graph(tenant: Option<&TenantId>, id: &str) -> String {
+    format!("pyoco.graphs.{}.{}", tenant_token(tenant), graph_token(id))
+}
+
+/// All graphs of a tenant.
+pub(crate) fn graphs_of(tenant: Option<&TenantId>) -> String {
+    format!("pyoco.graphs.{}.>", tenant_token(tenant))
 }
 
 /// The stream of a bucket of keys and values.
@@ -159,6 +173,20 @@ fn push(token: &mut String, byte: u8) {
     }
 }
 
+/// Nobody's name is one that no tenant can have: what follows `=` is otherwise hexadecimal.
+fn tenant_token(tenant: Option<&TenantId>) -> String {
+    tenant.map_or_else(|| "=none".to_owned(), |tenant| escaped(tenant.as_str()))
+}
+
+/// The name of a graph as one token. One that would be very long is a fingerprint, which begins as no other does.
+fn graph_token(id: &str) -> String {
+    /// A command of the protocol has room for more, but not for much more.
+    const MOST: usize = 1024;
+    let token = escaped(id);
+    let is_good = !token.is_empty() && token.len() <= MOST;
+    if is_good { token } else { format!("=={}", Digest::of_bytes(id.as_bytes())) }
+}
+
 /// A tag as one token. A real tag is itself; of anything else a beginning is kept, for people who look for it.
 fn tag_token(tag: &str) -> String {
     /// The length of the longest tag.
@@ -233,6 +261,24 @@ mod tests {
         }
         assert_eq!(settings.dead_letters("gpu-1"), "pyoco.dlq.gpu-1");
         assert_eq!(settings.dead_letters(&"日".repeat(1000)).len(), "pyoco.dlq.".len() + 43 * 9);
+    }
+
+    #[test]
+    fn every_graph_has_a_subject_of_its_own() {
+        let long = ["日".repeat(256), "日".repeat(255), "a".repeat(256)];
+        let ids: Vec<&str> =
+            HOSTILE.iter().copied().chain(long.iter().map(String::as_str)).chain(["a=2Eb"]).collect();
+        let team = TenantId::new("none").unwrap();
+        let subjects: std::collections::BTreeSet<String> =
+            ids.iter().flat_map(|id| [graph(None, id), graph(Some(&team), id)]).collect();
+        assert_eq!(subjects.len(), ids.len() * 2);
+        for subject in &subjects {
+            let tokens: Vec<&str> = subject.split('.').collect();
+            assert_eq!((tokens.len(), &tokens[..2]), (4, &["pyoco", "graphs"][..]), "{subject}");
+            assert!(tokens[2..].iter().all(|token| is_safe(token) && token.len() <= 1024), "{subject}");
+        }
+        assert_eq!(graph(None, "daily-report"), "pyoco.graphs.=none.daily-report");
+        assert_eq!(graph(Some(&team), "a b"), "pyoco.graphs.none.a=20b");
     }
 
     #[test]

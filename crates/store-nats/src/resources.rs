@@ -48,7 +48,8 @@ impl Resources {
         let events = ensure(connection, &events(settings)).await?;
         let logs = ensure(connection, &logs(settings)).await?;
         let blobs = ensure(connection, &blobs(settings)).await?;
-        for wanted in [work(settings), dead_letters(settings), runs(settings), workers(settings)] {
+        let others = [work, dead_letters, runs, workers, graphs];
+        for wanted in others.map(|wanted| wanted(settings)) {
             ensure(connection, &wanted).await?;
         }
         Ok(Self {
@@ -73,6 +74,11 @@ pub(crate) async fn ensure_buckets(connection: &Connection, settings: &Settings)
         again(once(connection, &wanted).await)?;
     }
     Ok(())
+}
+
+/// The stream of graphs, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_graphs(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
+    again(once(connection, &graphs(settings)).await).map(|_| ())
 }
 
 /// The stream of dead letters, made again if somebody has deleted it. Asked once only.
@@ -229,6 +235,17 @@ fn logs(settings: &Settings) -> Wanted {
         "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
     });
     Wanted { name: names::LOGS.to_owned(), subjects, retention: "limits", is_truth: false, config }
+}
+
+/// The graphs: nothing is ever forgotten by itself.
+fn graphs(settings: &Settings) -> Wanted {
+    let subjects = vec![names::ALL_GRAPHS.to_owned()];
+    let config = json!({
+        "name": names::GRAPHS, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "new",
+        "num_replicas": settings.replicas, "deny_delete": true,
+        "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+    });
+    Wanted { name: names::GRAPHS.to_owned(), subjects, retention: "limits", is_truth: true, config }
 }
 
 /// The blobs: a bucket of objects as every client makes one.

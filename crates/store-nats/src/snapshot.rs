@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{ExecutionId, Tag, Version};
+use pyoco_core::ids::{ExecutionId, NodeId, Tag, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
-use pyoco_ports::{IndexRow, StoreError};
+use pyoco_ports::{IndexRow, StoreError, Wait};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,6 +44,11 @@ struct Member {
     next_timer: Option<i64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     wants_job: bool,
+    /// Nodes that wait for somebody, and since when.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    waits: Vec<(NodeId, i64)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_waited: bool,
     /// Of everything else in the snapshot.
     seal: String,
 }
@@ -61,6 +66,8 @@ pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreEr
         hidden: row.hidden,
         next_timer: row.next_timer.map(Timestamp::as_micros),
         wants_job: row.wants_job,
+        waits: row.waits.iter().map(|wait| (wait.node.clone(), wait.since.as_micros())).collect(),
+        has_waited: row.has_waited,
         seal: seal(&snapshot),
     };
     let member = serde_json::to_value(member).map_err(|error| error::internal(OPERATION, error))?;
@@ -105,6 +112,8 @@ pub(crate) fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<I
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
         summary,
     })
 }
@@ -114,6 +123,7 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
     let member: Member = serde_json::from_value(member).ok()?;
     let mut summary = RunSummary::deserialize(snapshot).ok()?;
     summary.tag = member.tag;
+    let wait = |(node, since)| Wait { node, since: Timestamp::from_micros(since) };
     let row = IndexRow {
         execution: execution.clone(),
         version: member.version,
@@ -124,6 +134,8 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
         hidden: member.hidden,
         next_timer: member.next_timer.map(Timestamp::from_micros),
         wants_job: member.wants_job,
+        waits: member.waits.into_iter().map(wait).collect(),
+        has_waited: member.has_waited,
     };
     Some((row, member.seal == seal(snapshot)))
 }
@@ -180,6 +192,11 @@ mod tests {
             hidden: true,
             next_timer: Some(Timestamp::from_micros(1_700_000_009_000_001)),
             wants_job: true,
+            waits: vec![Wait {
+                node: NodeId::new("retry/2/ünï").unwrap(),
+                since: Timestamp::from_micros(1_700_000_000_000_007),
+            }],
+            has_waited: true,
         };
         (row, snapshot)
     }
@@ -195,8 +212,21 @@ mod tests {
         let (mut row, snapshot) = sample();
         let text = serde_json::to_vec(&snapshot).unwrap();
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row.clone())));
-        (row.hidden, row.wants_job, row.next_timer) = (false, false, None);
+        row.waits.clear();
+        assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row.clone())));
+        (row.hidden, row.wants_job, row.next_timer, row.has_waited) = (false, false, None, false);
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row)));
+    }
+
+    #[test]
+    fn a_snapshot_from_before_there_were_waits_is_read() {
+        let (mut row, snapshot) = sample();
+        let written = with_row(&serde_json::to_vec(&snapshot).unwrap(), &row).unwrap();
+        let mut written: Value = serde_json::from_slice(&written).unwrap();
+        let member = written[MEMBER].as_object_mut().unwrap();
+        assert!(member.remove("waits").is_some() && member.remove("has_waited").is_some());
+        (row.waits, row.has_waited) = (Vec::new(), false);
+        assert_eq!(found(&serde_json::to_vec(&written).unwrap()), Some(Snapshot::Ours(row)));
     }
 
     #[test]

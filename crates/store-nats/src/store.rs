@@ -8,6 +8,7 @@ use pyoco_ports::RunIndex;
 use crate::Settings;
 use crate::connection::Connection;
 use crate::error::OpenError;
+use crate::graphs::KnownGraphs;
 use crate::index::LocalIndex;
 use crate::log::Heads;
 use crate::queue::Queue;
@@ -25,6 +26,7 @@ pub struct NatsStore {
     pub(crate) queue: Queue,
     pub(crate) workers: Arc<Workers>,
     pub(crate) index: LocalIndex,
+    pub(crate) graphs: KnownGraphs,
 }
 
 impl NatsStore {
@@ -45,6 +47,7 @@ impl NatsStore {
             queue: Queue::new(&connection, &settings),
             workers: Arc::new(Workers::new(&connection, &settings)),
             index: LocalIndex::new(&connection, &settings, index),
+            graphs: KnownGraphs::default(),
             resources,
             settings,
             connection,

@@ -16,13 +16,14 @@ use ground::{Other, append, open, server, server_with, settings, texts};
 use pyoco_store_nats::{NatsStore, OpenError};
 use serde_json::{Value, json};
 
-const ALL: [&str; 7] = [
+const ALL: [&str; 8] = [
     "PYOCO_WORK",
     "PYOCO_DLQ",
     "KV_pyoco_runs",
     "KV_pyoco_workers",
     "PYOCO_EVENTS",
     "PYOCO_LOGS",
+    "PYOCO_GRAPHS",
     "OBJ_pyoco_blobs",
 ];
 
@@ -74,6 +75,11 @@ async fn what_is_missing_is_made_as_the_contract_says() {
         has(&config, &json!({"subjects": subjects}));
     }
     has(&other.config("PYOCO_EVENTS").await, &json!({"deny_delete": true}));
+    has(
+        &other.config("PYOCO_GRAPHS").await,
+        &json!({"subjects": ["pyoco.graphs.>"], "retention": "limits", "discard": "new", "storage": "file", "max_age": 0,
+               "max_msgs_per_subject": -1, "deny_delete": true}),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,6 +97,7 @@ async fn what_is_there_is_kept_as_it_is() {
                "max_age": 60_000_000_000_u64, "allow_direct": true, "discard": "new"}),
         json!({"name": "PYOCO_EVENTS", "subjects": ["pyoco.events.>"], "max_bytes": 50_000_000, "discard": "new"}),
         json!({"name": "PYOCO_LOGS", "subjects": ["pyoco.logs.>"], "max_age": 3_600_000_000_000_u64}),
+        json!({"name": "PYOCO_GRAPHS", "subjects": ["pyoco.graphs.>"], "max_bytes": 50_000_000, "discard": "new"}),
         json!({"name": "OBJ_pyoco_blobs", "subjects": ["$O.pyoco_blobs.C.>", "$O.pyoco_blobs.M.>"],
                "allow_rollup_hdrs": true, "discard": "new"}),
     ];
@@ -127,6 +134,10 @@ async fn what_cannot_serve_is_refused_by_its_name_and_reason() {
             "max_age",
         ),
         (json!({"name": "PYOCO_EVENTS", "subjects": ["pyoco.events.>"], "max_msgs": 10}), "discard old"),
+        (
+            json!({"name": "PYOCO_GRAPHS", "subjects": ["pyoco.graphs.>"], "max_msgs_per_subject": 1}),
+            "discard old",
+        ),
         (
             json!({"name": "PYOCO_EVENTS", "subjects": ["pyoco.events.>"], "storage": "memory"}),
             "kept in memory",

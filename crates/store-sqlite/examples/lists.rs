@@ -80,25 +80,35 @@ fn filters(rows: usize) -> Vec<(&'static str, Filter)> {
     let big = || Some("big".to_owned());
     vec![
         ("newest", all.clone()),
-        ("completed", Filter { status: Some(RunStatus::Completed), ..all.clone() }),
-        ("failed, rare and old", Filter { status: Some(RunStatus::Failed), ..all.clone() }),
-        ("cancelling, none", Filter { status: Some(RunStatus::Cancelling), ..all.clone() }),
+        ("completed", Filter { statuses: vec![RunStatus::Completed], ..all.clone() }),
+        ("failed, rare and old", Filter { statuses: vec![RunStatus::Failed], ..all.clone() }),
+        ("cancelling, none", Filter { statuses: vec![RunStatus::Cancelling], ..all.clone() }),
         ("the flow of most", Filter { flow: big(), ..all.clone() }),
         ("a flow of few", Filter { flow: Some("flow-8".to_owned()), ..all.clone() }),
         ("tag", Filter { tag: Some("cpu".to_owned()), ..all.clone() }),
         (
             "the flow of most, completed",
-            Filter { flow: big(), status: Some(RunStatus::Completed), ..all.clone() },
+            Filter { flow: big(), statuses: vec![RunStatus::Completed], ..all.clone() },
         ),
-        ("the flow of most, failed", Filter { flow: big(), status: Some(RunStatus::Failed), ..all.clone() }),
+        (
+            "the flow of most, failed",
+            Filter { flow: big(), statuses: vec![RunStatus::Failed], ..all.clone() },
+        ),
         (
             "the flow of most, cancelling",
-            Filter { flow: big(), status: Some(RunStatus::Cancelling), ..all.clone() },
+            Filter { flow: big(), statuses: vec![RunStatus::Cancelling], ..all.clone() },
         ),
         (
             "tag, failed",
-            Filter { tag: Some("cpu".to_owned()), status: Some(RunStatus::Failed), ..all.clone() },
+            Filter { tag: Some("cpu".to_owned()), statuses: vec![RunStatus::Failed], ..all.clone() },
         ),
+        // The label of all: of most it is the tag.
+        ("label", Filter { label: Some("cpu".to_owned()), ..all.clone() }),
+        (
+            "label, failed",
+            Filter { label: Some("cpu".to_owned()), statuses: vec![RunStatus::Failed], ..all.clone() },
+        ),
+        ("a label of none that is a tag", Filter { label: Some("gpu".to_owned()), ..all.clone() }),
         ("submitted text", Filter { workflow_sha256: Some("w3".to_owned()), ..all.clone() }),
         ("changed after", Filter { updated_after: Some(at(rows / 2)), ..all.clone() }),
         ("flow, changed after", Filter { flow: big(), updated_after: Some(at(rows - 20)), ..all.clone() }),
@@ -107,7 +117,7 @@ fn filters(rows: usize) -> Vec<(&'static str, Filter)> {
             Filter {
                 tenant: Some(TenantId::new("team-3").unwrap()),
                 flow: big(),
-                status: Some(RunStatus::Failed),
+                statuses: vec![RunStatus::Failed],
                 ..all.clone()
             },
         ),
@@ -161,5 +171,7 @@ fn row(execution: ExecutionId, number: usize, tag: Tag) -> IndexRow {
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
     }
 }

@@ -73,7 +73,7 @@ fn row(execution: &ExecutionId, version: u64) -> IndexRow {
             run_id: execution.to_string(),
             flow_name: "flow".to_owned(),
             tag: Some(Tag::new("tag").unwrap()),
-            tags: Vec::new(),
+            tags: vec!["tag".to_owned()],
             tenant_id: None,
             api_key_id: None,
             status: RunStatus::Running,
@@ -88,5 +88,7 @@ fn row(execution: &ExecutionId, version: u64) -> IndexRow {
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
     }
 }

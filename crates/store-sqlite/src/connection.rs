@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::schema::Schema;
@@ -70,6 +71,8 @@ fn open(path: &Path, mode: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     patient(&connection, true)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // A plan is made once for each statement. Otherwise SQLite looks at what is bound, e.g. to LIMIT, and makes a plan for each use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -111,7 +114,7 @@ mod tests {
             ("temp_store", "2"),
             ("auto_vacuum", "2"),
             ("application_id", "1350127459"),
-            ("user_version", "1"),
+            ("user_version", "2"),
         ];
         for (pragma, value) in wanted {
             assert_eq!(text(&writer, pragma), value, "{pragma}");

@@ -1,20 +1,28 @@
 //! The index of runs: one row for each execution, with a column for everything that it is looked up by.
-//! The list and its statement are in `list`.
+//! The list and its statement are in `list`, that of waits in `waits`.
 
 use async_trait::async_trait;
-use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
+use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
-use pyoco_ports::{Durability, ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError};
+use pyoco_ports::{
+    Durability, ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError, Wait, WaitFilter, WaitPage,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::command::Terms;
-use crate::{SqliteStore, error, list};
+use crate::{SqliteStore, error, list, waits};
 
-/// The columns that make a row, in the order in which `decode` reads them.
+/// The columns that make a row, in the order in which `decode` reads them; those that more tables have, of the one that is named.
 macro_rules! columns {
-    () => {
-        "execution, version, created_at, updated_at, workflow_sha256, hidden, next_timer, wants_job, summary"
+    ($walked:literal) => {
+        concat!(
+            $walked,
+            "execution, version, created_at, ",
+            $walked,
+            "updated_at, workflow_sha256, hidden, next_timer, ",
+            "wants_job, summary, waits"
+        )
     };
 }
 pub(crate) use columns;
@@ -44,7 +52,7 @@ impl RunIndex for SqliteStore {
         let execution = execution.clone();
         self.read("get a row", move |connection| {
             connection
-                .prepare_cached(concat!("SELECT ", columns!(), " FROM runs WHERE execution = ?1"))?
+                .prepare_cached(concat!("SELECT ", columns!(""), " FROM runs WHERE execution = ?1"))?
                 .query_row([execution.as_str()], decode)
                 .optional()
         })
@@ -54,6 +62,11 @@ impl RunIndex for SqliteStore {
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         let filter = filter.clone();
         self.read("list", move |connection| list::page(connection, &filter, limit)).await
+    }
+
+    async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
+        let filter = filter.clone();
+        self.read("list waits", move |connection| waits::page(connection, &filter, limit)).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
@@ -144,26 +157,40 @@ pub(crate) struct Stored {
     row: IndexRow,
     status: String,
     summary: String,
+    /// Its labels are something else than its tag.
+    labelled: bool,
+    /// None if no node of it ever waited.
+    waits: Option<String>,
 }
 
 impl Stored {
     pub(crate) fn of(row: &IndexRow) -> Result<Self, StoreError> {
-        let summary = serde_json::to_string(&row.summary)
-            .map_err(|error| StoreError::new(ErrorKind::Internal, "put a row", error))?;
-        Ok(Self { row: row.clone(), status: row.summary.status.to_string(), summary })
+        let refused = |error| StoreError::new(ErrorKind::Internal, "put a row", error);
+        let summary = serde_json::to_string(&row.summary).map_err(refused)?;
+        let is_tag = |label: &String| row.summary.tag.as_ref().is_some_and(|tag| tag.as_str() == label);
+        let labelled = !matches!(row.summary.tags.as_slice(), [only] if is_tag(only));
+        let waits: Vec<(&NodeId, i64)> =
+            row.waits.iter().map(|wait| (&wait.node, wait.since.as_micros())).collect();
+        let waits = if row.has_waited || !waits.is_empty() {
+            Some(serde_json::to_string(&waits).map_err(refused)?)
+        } else {
+            None
+        };
+        Ok(Self { row: row.clone(), status: row.summary.status.to_string(), summary, labelled, waits })
     }
 
     /// Writes the row unless a newer one is there.
     pub(crate) fn put(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO runs (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, \
-                       updated_at, next_timer, wants_job, hidden, summary) \
+                       updated_at, next_timer, wants_job, hidden, summary, labelled, waits) \
                    VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, \
-                       :updated_at, :next_timer, :wants_job, :hidden, :summary) \
+                       :updated_at, :next_timer, :wants_job, :hidden, :summary, :labelled, :waits) \
                    ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
                        status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
                        workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
                        updated_at = excluded.updated_at, next_timer = excluded.next_timer, \
-                       wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary \
+                       wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary, \
+                       labelled = excluded.labelled, waits = excluded.waits \
                    WHERE excluded.version >= runs.version";
         let summary = &self.row.summary;
         connection
@@ -182,6 +209,8 @@ impl Stored {
                 ":wants_job": self.row.wants_job,
                 ":hidden": self.row.hidden,
                 ":summary": self.summary,
+                ":labelled": self.labelled,
+                ":waits": self.waits,
             })
             .map(|_| ())
     }
@@ -191,6 +220,8 @@ impl Stored {
 pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
     let summary: String = row.get(8)?;
     let summary: RunSummary = serde_json::from_str(&summary).map_err(|why| error::unreadable(8, why))?;
+    let waits: Option<String> = row.get(9)?;
+    let has_waited = waits.is_some();
     Ok(IndexRow {
         execution: execution(row)?,
         version: Version(row.get(1)?),
@@ -201,7 +232,15 @@ pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
         hidden: row.get(5)?,
         next_timer: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros),
         wants_job: row.get(7)?,
+        waits: waits.map_or(Ok(Vec::new()), |waits| decode_waits(&waits))?,
+        has_waited,
     })
+}
+
+fn decode_waits(text: &str) -> rusqlite::Result<Vec<Wait>> {
+    let waits: Vec<(NodeId, i64)> = serde_json::from_str(text).map_err(|why| error::unreadable(9, why))?;
+    let wait = |(node, since)| Wait { node, since: Timestamp::from_micros(since) };
+    Ok(waits.into_iter().map(wait).collect())
 }
 
 /// Statuses with how many there are, in the order of the statuses.
@@ -242,6 +281,58 @@ mod tests {
             let plan = list::tests::plan(&connection, sql);
             assert!(plan.contains(index) && !plan.contains("SCAN runs"), "{sql}: {plan}");
         }
+    }
+
+    /// Row by row: how many rows of any table the writing of it changed.
+    fn changes(connection: &Connection, rows: &[IndexRow]) -> Vec<u64> {
+        let mut before = connection.total_changes();
+        let put = |row| {
+            Stored::of(row).unwrap().put(connection).unwrap();
+            let after = connection.total_changes();
+            after - std::mem::replace(&mut before, after)
+        };
+        rows.iter().map(put).collect()
+    }
+
+    #[test]
+    fn an_ordinary_run_is_written_in_one_row_and_labels_and_waits_cost_those_who_have_them() {
+        let connection = list::tests::empty();
+        let row = |execution: &str, version: i64, labels: &[&str], waits: Option<&[&str]>| {
+            let at = Timestamp::from_micros(version);
+            let id = ExecutionId::new(execution).unwrap();
+            let summary = serde_json::json!({
+                "run_id": execution, "flow_name": "f", "tag": "cpu", "tags": labels, "status": "RUNNING",
+                "tenant_id": null, "api_key_id": null, "updated_at": null, "heartbeat_at": null, "error": null,
+            });
+            let wait = |node: &&str| Wait { node: NodeId::new(node).unwrap(), since: at };
+            IndexRow {
+                execution: id,
+                version: Version(u64::try_from(version).unwrap()),
+                summary: serde_json::from_value(summary).unwrap(),
+                created_at: at,
+                updated_at: at,
+                workflow_sha256: None,
+                hidden: false,
+                next_timer: None,
+                wants_job: false,
+                has_waited: waits.is_some(),
+                waits: waits.unwrap_or_default().iter().map(wait).collect(),
+            }
+        };
+        let ordinary = |version| row("ordinary", version, &["cpu"], None);
+        // The first is counted, too; one that is older changes nothing.
+        assert_eq!(changes(&connection, &[ordinary(1), ordinary(2), ordinary(3), ordinary(2)]), [2, 1, 1, 0]);
+        let labelled = |version| row("labelled", version, &["cpu", "nightly"], None);
+        assert_eq!(changes(&connection, &[labelled(1), labelled(2), labelled(1)]), [2 + 2, 1 + 2 + 2, 0]);
+        let waiting = |version, nodes: &[&str]| row("waiting", version, &["cpu"], Some(nodes));
+        // One that waited has none to remove when it goes on to change.
+        assert_eq!(
+            changes(
+                &connection,
+                &[waiting(1, &["a", "b"]), waiting(2, &[]), waiting(3, &[]), waiting(1, &["a"])]
+            ),
+            [2 + 2, 1 + 2, 1, 0]
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! - `scratch` opens a store in a folder of its own that goes with it, for what can be made again
 //! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
 //!   `readers` read beside it
-//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`: one role of `pyoco-ports` each, with its statements
+//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`: one role of `pyoco-ports` each, with its
+//!   statements; the two lists of the index have files of their own, `list` and `waits`
 //! - `error` is the one mapping of SQLite's errors
 //!
 //! All SQL of the product is in this crate, with bound parameters only. Time is an input.
@@ -17,6 +18,7 @@ mod connection;
 mod database;
 mod dead_letters;
 mod error;
+mod graphs;
 mod index;
 mod list;
 mod log;
@@ -29,6 +31,7 @@ mod store;
 mod task_logs;
 #[cfg(test)]
 mod tests;
+mod waits;
 mod workers;
 mod writer;
 

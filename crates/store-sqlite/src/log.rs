@@ -26,7 +26,17 @@ impl EventLog for SqliteStore {
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
         let execution = execution.clone();
-        self.read("read", move |connection| records(connection, &execution, after)).await
+        self.read("read", move |connection| records(connection, &execution, after, usize::MAX)).await
+    }
+
+    async fn read_some(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        let execution = execution.clone();
+        self.read("read", move |connection| records(connection, &execution, after, limit)).await
     }
 
     /// The folder is locked: a second process is refused. A store that can write no more is to be asked, and says so.
@@ -76,12 +86,15 @@ fn records(
     connection: &Connection,
     execution: &ExecutionId,
     after: Version,
+    limit: usize,
 ) -> rusqlite::Result<Vec<StoredRecord>> {
-    let sql = "SELECT version, bytes FROM records WHERE execution = ?1 AND version > ?2 ORDER BY version";
+    let sql =
+        "SELECT version, bytes FROM records WHERE execution = ?1 AND version > ?2 ORDER BY version LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
     // No log is that long, so beyond it there is nothing.
     let after_number = i64::try_from(after.0).unwrap_or(i64::MAX);
-    let rows = statement.query_map((execution.as_str(), after_number), |row| {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map((execution.as_str(), after_number, limit), |row| {
         Ok(StoredRecord { version: Version(row.get(0)?), bytes: row.get(1)? })
     })?;
     let mut next = after.next();

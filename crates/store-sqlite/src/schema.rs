@@ -19,7 +19,7 @@ pub(crate) struct Schema {
 pub(crate) const MAIN: Schema = Schema {
     file: "pyoco.db",
     application_id: 0x5079_4f63,
-    steps: &[include_str!("migrations/0001_tables.sql")],
+    steps: &[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0002_executions.sql")],
 };
 
 /// What tasks wrote ("PyOl"). In a file of its own, so that a flood of it is in nobody's way.
@@ -68,13 +68,32 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         first.migrate(&connection).unwrap();
         assert_eq!(connection::user_version(&connection).unwrap(), 1);
-        let row = "INSERT INTO runs (execution, version, status, flow, created_at, updated_at, wants_job, hidden, summary) \
-                   VALUES ('e', 1, 'FAILED', 'f', 1, 1, 0, 0, '{}')";
-        connection.execute(row, ()).unwrap();
+        let row = "INSERT INTO runs (execution, version, tag, status, flow, created_at, updated_at, wants_job, hidden, summary) \
+                   VALUES (?1, 1, ?2, 'FAILED', 'f', 1, ?3, 0, 0, json_object('tags', json(?4)))";
+        for (execution, tag, at, tags) in [
+            ("e", Some("cpu"), 1, r#"["cpu"]"#),
+            ("more", Some("cpu"), 2, r#"["cpu", "nightly", "cpu"]"#),
+            ("none", Some("cpu"), 3, "[]"),
+            ("odd", None, 4, r#"["cpu"]"#),
+        ] {
+            connection.execute(row, (execution, tag, at, tags)).unwrap();
+        }
         MAIN.migrate(&connection).unwrap();
         assert_eq!(connection::user_version(&connection).unwrap(), MAIN.newest());
-        let sql = "SELECT execution FROM runs INDEXED BY runs_by_flow WHERE flow = 'f' AND status = 'FAILED'";
-        assert_eq!(connection.query_row(sql, (), |row| row.get::<_, String>(0)).unwrap(), "e");
+        let texts = |sql: &str| {
+            let mut statement = connection.prepare(sql).unwrap();
+            let rows = statement.query_map((), |row| row.get::<_, String>(0)).unwrap();
+            rows.collect::<rusqlite::Result<Vec<_>>>().unwrap()
+        };
+        let by_flow =
+            "SELECT execution FROM runs INDEXED BY runs_by_flow WHERE flow = 'f' AND status = 'FAILED'";
+        assert_eq!(texts(by_flow), ["e", "more", "none", "odd"]);
+        // Only those whose labels are not their tag stand in the table of labels.
+        let tagged = "SELECT execution FROM runs INDEXED BY runs_by_tag WHERE tag = 'cpu' AND labelled = 0";
+        assert_eq!(texts(tagged), ["e"]);
+        let labels =
+            "SELECT label || ' ' || execution || ' ' || status || ' ' || updated_at FROM labels ORDER BY 1";
+        assert_eq!(texts(labels), ["cpu more FAILED 2", "cpu odd FAILED 4", "nightly more FAILED 2"]);
         // Again it finds nothing to do.
         MAIN.migrate(&connection).unwrap();
     }

@@ -40,6 +40,8 @@ fn row(number: u64) -> IndexRow {
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
     }
 }
 

@@ -75,6 +75,8 @@ impl Shared {
                 Answer::Nak(TRANSIENT_PAUSE)
             }
             EngineError::Log { .. } | EngineError::Rejected(_) => Answer::Nak(UNKNOWN_PAUSE),
+            // A worker submits nothing, so it is never told of these.
+            EngineError::UnknownGraph(_) | EngineError::UnusableGraph { .. } => Answer::Nak(UNKNOWN_PAUSE),
         }
     }
 

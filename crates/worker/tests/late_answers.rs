@@ -59,8 +59,15 @@ fn plan() -> Arc<Plan> {
 async fn submit(engine: &Engine) -> pyoco_core::ids::ExecutionId {
     let mut command = create();
     command.start = true;
-    let submission =
-        Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None };
+    let submission = Submission {
+        command,
+        issuer: caller(),
+        endpoint: "POST /runs".into(),
+        flow: pyoco_engine::Flow::Given,
+        digest: None,
+        key: None,
+        correlation_id: None,
+    };
     engine.submit(submission).await.unwrap().execution
 }
 

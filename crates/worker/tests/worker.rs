@@ -140,8 +140,15 @@ impl Bench {
         let mut command = create();
         (command.start, command.graph_id) = (true, flow.to_owned());
         command.input.0 = params.as_object().cloned().unwrap_or_default();
-        let submission =
-            Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None };
+        let submission = Submission {
+            command,
+            issuer: caller(),
+            endpoint: "POST /runs".into(),
+            flow: pyoco_engine::Flow::Given,
+            digest: None,
+            key: None,
+            correlation_id: None,
+        };
         self.engine.submit(submission).await.unwrap().execution
     }
 

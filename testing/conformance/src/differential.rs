@@ -10,14 +10,14 @@ use pyoco_core::ids::JobId;
 use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{
-    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, IndexRow, LogLine, LogStream, Store,
-    WorkerRecord,
+    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, GraphRecord, IndexRow, LogLine,
+    LogStream, Store, WaitFilter, WorkerRecord,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::samples::{
-    at, execution, job, line, record, report, row, snapshot, tag, tenant, unmarked, worker,
+    at, execution, graph, job, line, record, report, row, snapshot, tag, tenant, unmarked, wait, worker,
 };
 
 const STATUSES: [RunStatus; 4] =
@@ -72,7 +72,7 @@ impl<'a> Side<'a> {
     async fn step(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
         let name = format!("e{}", dice.random_range(0..5));
         let tag_name = ["cpu", "gpu"][dice.random_range(0..2)];
-        match dice.random_range(0..16) {
+        match dice.random_range(0..19) {
             0..=3 => self.append(dice, &name, tag_name, now).await,
             4 => format!("{:?}", self.store.enqueue(job(&name, tag_name), at(now)).await.is_ok()),
             5 | 6 => match self.terms {
@@ -92,9 +92,21 @@ impl<'a> Side<'a> {
                 row.summary.tenant_id = dice.random_bool(0.5).then(|| tenant("team"));
                 row.next_timer = dice.random_bool(0.5).then(|| at(dice.random_range(0..50)));
                 row.wants_job = dice.random_bool(0.5);
+                row.created_at = at(dice.random_range(0..20)).min(row.updated_at);
+                row.summary.tags = labels(dice, tag_name);
+                if dice.random_bool(0.4) {
+                    for node in ["a", "b", "c/1/d"] {
+                        if dice.random_bool(0.5) {
+                            row.waits.push(wait(node, dice.random_range(0..20)));
+                        }
+                    }
+                    row.has_waited = true;
+                }
                 self.put(row, dice.random_bool(0.5)).await
             }
-            9 => self.list(dice, tag_name).await,
+            9 | 15 => self.list(dice, tag_name).await,
+            16 => self.waits(dice, tag_name).await,
+            17 => self.graph(dice, now).await,
             10 => {
                 let due = self.store.due(at(dice.random_range(0..60)), 3).await.unwrap();
                 let runnable = self.store.runnable(&tag(tag_name), 3).await.unwrap();
@@ -306,21 +318,69 @@ impl<'a> Side<'a> {
         format!("{:?}", self.store.read_lines(&execution(name), 0, 1_000).await.unwrap())
     }
 
+    async fn waits(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {
+        let mut filter = WaitFilter {
+            tenant: dice.random_bool(0.4).then(|| tenant("team")),
+            label: dice.random_bool(0.5).then(|| label(dice, tag_name)),
+            since_before: dice.random_bool(0.4).then(|| at(dice.random_range(0..20))),
+            cursor: None,
+        };
+        let first = self.store.waits(&filter, 2).await.unwrap();
+        filter.cursor.clone_from(&first.next);
+        let second = self.store.waits(&filter, 2).await.unwrap();
+        format!("{first:?} {second:?}")
+    }
+
+    async fn graph(&self, dice: &mut ChaCha8Rng, now: u64) -> String {
+        let owner = dice.random_bool(0.3).then(|| tenant("team"));
+        let id = ["a", "b.c", "ünï"][dice.random_range(0..3)];
+        let newest = self.store.graph(owner.as_ref(), id, None).await.unwrap();
+        let next = newest.map_or(0, |newest| newest.version) + 1;
+        let version = [next, next, next, next - 1, next + 1][dice.random_range(0..5)];
+        let put = GraphRecord { tenant: owner.clone(), at: at(now), ..graph(id, version) };
+        let put = if dice.random_bool(0.3) { GraphRecord { source: None, ..put } } else { put };
+        let was_put = self.store.put_graph(put).await.unwrap();
+        let known = self.store.known_graph(owner.as_ref(), id).await.unwrap();
+        let older = self.store.graph(owner.as_ref(), id, Some(dice.random_range(0..5))).await.unwrap();
+        let after = dice.random_bool(0.5).then_some("a");
+        let listed = self.store.graphs(owner.as_ref(), after, dice.random_range(0..4)).await.unwrap();
+        format!("{was_put} {known:?} {older:?} {listed:?}")
+    }
+
     async fn list(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {
         let mut filter = Filter {
-            status: dice.random_bool(0.4).then(|| STATUSES[dice.random_range(0..STATUSES.len())]),
+            statuses: (0..dice.random_range(0..3))
+                .map(|_| STATUSES[dice.random_range(0..STATUSES.len())])
+                .collect(),
             tag: dice.random_bool(0.4).then(|| tag_name.to_owned()),
             flow: dice.random_bool(0.3).then(|| "main".to_owned()),
             workflow_sha256: dice.random_bool(0.2).then(|| "abc".to_owned()),
             tenant: dice.random_bool(0.3).then(|| tenant("team")),
             updated_after: dice.random_bool(0.3).then(|| at(dice.random_range(0..20))),
-            ..Filter::default()
+            updated_before: dice.random_bool(0.3).then(|| at(dice.random_range(0..20))),
+            created_after: dice.random_bool(0.2).then(|| at(dice.random_range(0..20))),
+            created_before: dice.random_bool(0.2).then(|| at(dice.random_range(0..20))),
+            label: dice.random_bool(0.4).then(|| label(dice, tag_name)),
+            cursor: None,
         };
         let first = self.store.list(&filter, 2).await.unwrap();
         filter.cursor = first.next.clone();
         let second = self.store.list(&filter, 2).await.unwrap();
         format!("{first:?} {second:?}")
     }
+}
+
+/// The tag alone, as most have it, or others.
+fn labels(dice: &mut ChaCha8Rng, tag_name: &str) -> Vec<String> {
+    match dice.random_range(0..4) {
+        0 | 1 => vec![tag_name.to_owned()],
+        2 => Vec::new(),
+        _ => (0..dice.random_range(1..4)).map(|_| label(dice, tag_name)).collect(),
+    }
+}
+
+fn label(dice: &mut ChaCha8Rng, tag_name: &str) -> String {
+    [tag_name, "cpu", "nightly"][dice.random_range(0..3)].to_owned()
 }
 
 /// A delivery without its id.

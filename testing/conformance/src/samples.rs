@@ -3,7 +3,9 @@
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::{RunStatus, RunSummary};
-use pyoco_ports::{Append, IndexRow, Job, LogLine, LogStream, WorkerRecord};
+use pyoco_ports::{
+    Append, GraphFormat, GraphRecord, GraphSource, IndexRow, Job, LogLine, LogStream, Wait, WorkerRecord,
+};
 use serde_json::{Value, json};
 
 pub(crate) fn execution(name: &str) -> ExecutionId {
@@ -57,6 +59,25 @@ pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
+    }
+}
+
+pub(crate) fn wait(node: &str, millis: u64) -> Wait {
+    Wait { node: NodeId::new(node).unwrap(), since: at(millis) }
+}
+
+/// A version of a graph of nobody.
+pub(crate) fn graph(id: &str, version: u64) -> GraphRecord {
+    let text = format!("{{\"flow\": \"{id}\", \"n\": {version}}}");
+    GraphRecord {
+        tenant: None,
+        id: id.to_owned(),
+        version,
+        at: at(version % 1000),
+        by: Some("ünï".to_owned()),
+        source: Some(GraphSource { format: GraphFormat::Json, text }),
     }
 }
 

@@ -77,6 +77,16 @@ impl EventLog for Faulty {
         self.answers("read").await?;
         self.inner.read(execution, after).await
     }
+
+    async fn read_some(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        self.answers("read").await?;
+        self.inner.read_some(execution, after, limit).await
+    }
 }
 
 #[async_trait]
@@ -130,6 +140,9 @@ impl RunIndex for Faulty {
     }
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         self.inner.list(filter, limit).await
+    }
+    async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
+        self.inner.waits(filter, limit).await
     }
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         self.inner.counts(tenant).await
@@ -204,6 +217,29 @@ impl TaskLogs for Faulty {
         limit: usize,
     ) -> Result<Vec<(u64, LogLine)>, StoreError> {
         self.inner.read_lines(execution, after, limit).await
+    }
+}
+
+#[async_trait]
+impl Graphs for Faulty {
+    async fn put_graph(&self, graph: GraphRecord) -> Result<bool, StoreError> {
+        self.inner.put_graph(graph).await
+    }
+    async fn graph(
+        &self,
+        tenant: Option<&TenantId>,
+        id: &str,
+        version: Option<u64>,
+    ) -> Result<Option<GraphRecord>, StoreError> {
+        self.inner.graph(tenant, id, version).await
+    }
+    async fn graphs(
+        &self,
+        tenant: Option<&TenantId>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<GraphRecord>, StoreError> {
+        self.inner.graphs(tenant, after, limit).await
     }
 }
 

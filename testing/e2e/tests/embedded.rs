@@ -118,7 +118,9 @@ async fn submit(engine: &Engine) -> ExecutionId {
     let submission = Submission {
         command,
         issuer: caller(),
-        endpoint: "POST /runs/yaml",
+        endpoint: "POST /runs/yaml".into(),
+        flow: pyoco_engine::Flow::Given,
+        digest: None,
         key: None,
         correlation_id: None,
     };

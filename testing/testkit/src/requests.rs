@@ -52,6 +52,7 @@ pub fn create() -> CreateExecution {
         graph_version: None,
         plan: None,
         retry_of: None,
+        keep: None,
         start: false,
     }
 }

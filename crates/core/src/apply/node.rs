@@ -172,6 +172,7 @@ impl State {
             node.waiting = Some(waiting.clone());
         });
         self.active_since.get_or_insert(at);
+        self.has_waited = true;
         self.with_record(number, |record| {
             record.status = NodeStatus::Waiting;
             record.started_at.get_or_insert(at);

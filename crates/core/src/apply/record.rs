@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::digest::Digest;
+use crate::kept::Kept;
 use crate::plan::Plan;
 use crate::record::{Annotation, Record};
 use crate::state::{Claim, Remembered, State};
@@ -20,6 +21,10 @@ impl State {
 
     pub(crate) fn keep_workflow(&mut self, text: Arc<str>) {
         self.workflow = Some(text);
+    }
+
+    pub(crate) fn keep(&mut self, kept: Arc<Kept>) {
+        self.kept = Some(kept);
     }
 
     pub(crate) fn take(&mut self, claim: Claim) {
@@ -54,6 +59,9 @@ impl State {
         self.version = record.seq;
         self.updated_at = Some(record.at);
         self.last_hash = hash;
+        if record.seq.0.is_multiple_of(Self::LANDMARK_EVERY) {
+            self.landmarks.push((self.events, record.seq));
+        }
         if record.commands.iter().any(|command| command.worker) {
             self.worker_commands.clear();
         }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::draft::Draft;
-use super::{Ruling, ending};
+use super::{Ruling, choose_node, ending};
 use crate::event::{
     Choice, ErrorInfo, ForkOpened, JoinGateUpdated, JoinPassed, NodeCreated, NodeFailed, NodeReady,
     NodeStarted, NodeSucceeded, NodeWaiting,
@@ -33,14 +33,20 @@ pub(super) fn decide(draft: &mut Draft<'_>) -> Ruling {
 /// Works the agenda off, and ends the execution when nothing is left.
 pub(super) fn advance(draft: &mut Draft<'_>) {
     while draft.state.phase == Phase::Started {
-        let Some(todo) = draft.state.agenda.front().cloned() else { break };
-        if draft.written() >= RECORD_EVENTS {
+        let todo = draft.state.agenda.front().cloned();
+        if todo.is_some() && draft.written() >= RECORD_EVENTS {
             draft.effect(Effect::Advance);
             return;
         }
         if draft.history().0 >= MAX_EVENTS {
             break;
         }
+        let Some(todo) = todo else {
+            if choose_node::answer_as_kept(draft) {
+                continue;
+            }
+            break;
+        };
         match todo {
             Todo::Reach(place) => reach(draft, place),
             Todo::Inherit(place) => inherit(draft, place),
@@ -99,6 +105,9 @@ fn reach(draft: &mut Draft<'_>, place: Place) {
     let Some(kind) = draft.state.planned(place).map(|node| Step::of(draft.state, &node.kind)) else { return };
     let Some(node_id) = create(draft, place) else { return };
     let extra = Object::default;
+    if keep(draft, &node_id) {
+        return;
+    }
     match kind {
         Step::Pass => succeed(draft, node_id, None),
         Step::Fail => {
@@ -130,6 +139,24 @@ fn reach(draft: &mut Draft<'_>, place: Place) {
             draft.emit(NodeStarted { node_id, attempt: Attempt(1), worker_id: None, choice, extra: extra() });
         }
     }
+}
+
+/// A task that has succeeded in the execution which this one repeats is not run again.
+fn keep(draft: &mut Draft<'_>, node_id: &NodeId) -> bool {
+    let Some(kept) = draft.state.kept.clone() else { return false };
+    let Some(node) = kept.success(node_id) else { return false };
+    let mut extra = Object::default();
+    extra.0.insert("reusedFrom".to_owned(), json!(kept.of));
+    draft.emit(NodeReady { node_id: node_id.clone(), extra: Object::default() });
+    draft.emit(NodeSucceeded {
+        node_id: node_id.clone(),
+        output: node.output.clone(),
+        output_ref: node.output_ref.clone(),
+        inputs: None,
+        changes: node.changes.clone(),
+        extra,
+    });
+    true
 }
 
 /// What reaching a node means.

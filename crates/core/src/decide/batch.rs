@@ -109,6 +109,7 @@ impl<'a> Batch<'a> {
             id,
             digest: request.digest,
             worker: is_worker,
+            correlation_id: request.correlation_id.clone().filter(|_| !is_worker),
             result: decision.outcome.clone(),
         }));
         Ok(Answer { outcome: decision.outcome, effects: decision.effects })
@@ -166,6 +167,7 @@ impl<'a> Batch<'a> {
             commands: self.commands,
             plan: self.facts.plan,
             workflow: self.facts.workflow,
+            kept: self.facts.kept,
             claim: self.facts.claim,
             release: self.facts.release,
             annotations: self.facts.annotations,
@@ -182,6 +184,7 @@ impl Facts {
     fn absorb(&mut self, later: Self, before: usize) {
         self.plan = self.plan.take().or(later.plan);
         self.workflow = self.workflow.take().or(later.workflow);
+        self.kept = self.kept.take().or(later.kept);
         self.claim = later.claim.or_else(|| self.claim.take());
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         self.release = self.release.or_else(|| later.release.map(|after| after.saturating_add(before)));

@@ -20,15 +20,36 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Ruling {
     if !fits(draft, number, &command.choice) {
         return Err(Reason::WrongChoice(id.clone()));
     }
+    let node_round = node.round;
     if let Some(error) = exhausted(draft, number, &command.choice) {
         fail(draft, id, error);
         advance::advance(draft);
         return Ok(Outcome::Accepted);
     }
+    record(draft, id, node_round, &command.choice);
+    advance::advance(draft);
+    Ok(Outcome::Accepted)
+}
+
+/// A question that the execution which this one repeats was asked too is answered as it was there. Says whether there was one.
+pub(super) fn answer_as_kept(draft: &mut Draft<'_>) -> bool {
+    let Some(kept) = draft.state.kept.clone() else { return false };
+    let asking = draft.state.open.asking.iter();
+    let found = asking.copied().find_map(|number| {
+        let (id, node) = draft.state.node(number)?;
+        let choice = kept.answer(id, node.round)?;
+        fits(draft, number, choice).then(|| (id.clone(), node.round, choice.clone()))
+    });
+    let Some((id, round, choice)) = found else { return false };
+    record(draft, &id, round, &choice);
+    true
+}
+
+fn record(draft: &mut Draft<'_>, id: &NodeId, round: u64, choice: &Choice) {
     let extra = Default::default;
-    match &command.choice {
+    match choice {
         Choice::Rounds(_) | Choice::Items(_) | Choice::Case(_) => {
-            let choice = Some(command.choice.clone());
+            let choice = Some(choice.clone());
             draft.emit(NodeStarted {
                 node_id: id.clone(),
                 attempt: Attempt(1),
@@ -38,7 +59,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Ruling {
             });
         }
         Choice::Holds(holds) => {
-            let round = node.round;
             draft.emit(NodeProgressReported {
                 node_id: id.clone(),
                 progress: None,
@@ -47,14 +67,12 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ChooseNode) -> Ruling {
                     if *holds { "holds" } else { "does not hold" }
                 )),
                 metrics: None,
-                choice: Some(command.choice.clone()),
+                choice: Some(choice.clone()),
                 extra: extra(),
             });
         }
         Choice::Unanswerable(message) => fail(draft, id, ErrorInfo::new("EXPRESSION", message.as_str())),
     }
-    advance::advance(draft);
-    Ok(Outcome::Accepted)
 }
 
 /// An until that has used up its rounds fails.

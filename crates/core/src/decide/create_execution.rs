@@ -18,6 +18,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Ruling
     if let Some(plan) = &command.plan {
         draft.fix_plan(plan);
     }
+    if let Some(kept) = &command.keep {
+        draft.keep(kept);
+    }
     if let Some(workflow) = &command.workflow {
         draft.keep_workflow(&workflow.text);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::command::{DeadLetter, Issuer, Request};
 use crate::event::{Event, NodeCanceled};
 use crate::ids::{EventSeq, NodeId};
+use crate::kept::Kept;
 use crate::outcome::Effect;
 use crate::plan::Plan;
 use crate::record::Annotation;
@@ -18,6 +19,8 @@ pub struct Facts {
     pub plan: Option<Arc<Plan>>,
     /// The text of a submitted flow.
     pub workflow: Option<Arc<str>>,
+    /// What is kept of the execution that this one repeats.
+    pub kept: Option<Arc<Kept>>,
     /// Who holds the execution from here on.
     pub claim: Option<Claim>,
     /// The claim is let go, after so many of the decision's events.
@@ -51,7 +54,14 @@ impl<'a> Draft<'a> {
             issuer: &request.issuer,
             events: Vec::new(),
             effects: Vec::new(),
-            facts: Facts { plan: None, workflow: None, claim: None, release: None, annotations: Vec::new() },
+            facts: Facts {
+                plan: None,
+                workflow: None,
+                kept: None,
+                claim: None,
+                release: None,
+                annotations: Vec::new(),
+            },
         }
     }
 
@@ -92,6 +102,11 @@ impl<'a> Draft<'a> {
     pub(super) fn keep_workflow(&mut self, text: &Arc<str>) {
         self.state.keep_workflow(text.clone());
         self.facts.workflow = Some(text.clone());
+    }
+
+    pub(super) fn keep(&mut self, kept: &Arc<Kept>) {
+        self.state.keep(kept.clone());
+        self.facts.kept = Some(kept.clone());
     }
 
     pub(super) fn claim(&mut self, claim: Claim) {

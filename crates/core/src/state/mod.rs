@@ -19,6 +19,7 @@ use crate::digest::Digest;
 use crate::event::{BlobRef, ErrorInfo, Party, WorkflowRef};
 use crate::ids::{CommandId, Epoch, EventSeq, ExecutionId, JobId, NodeId, Tag, TenantId, Version, WorkerId};
 use crate::json::{Json, Object};
+use crate::kept::Kept;
 use crate::plan::{Block, Kind, Node, Plan, Runner, TaskSpec};
 use crate::time::Timestamp;
 
@@ -70,12 +71,16 @@ pub struct State {
     pub last_worker: Option<WorkerId>,
     /// When a worker took it first, or a node started.
     pub active_since: Option<Timestamp>,
+    /// A node of it waits for somebody, or has waited.
+    pub has_waited: bool,
     /// Claims in a row that were lost without any progress.
     pub lost_claims: u32,
     /// What it runs, fixed by the first claim (or at its creation).
     pub plan: Option<Arc<Plan>>,
     /// The text of the flow, when it came with the submission.
     pub workflow: Option<Arc<str>>,
+    /// What it keeps of the execution that it repeats.
+    pub kept: Option<Arc<Kept>>,
     /// Nodes reached so far, in the order in which they were.
     pub nodes: IndexMap<NodeId, NodeState>,
     /// One record a task, as the `/runs` surface shows it; same order as the plan's tasks.
@@ -90,6 +95,8 @@ pub struct State {
     pub agenda: VecDeque<Todo>,
     /// Nodes by what they wait for.
     pub open: OpenNodes,
+    /// How many events there were after every so manieth record, so that a part of a long history is found without the rest.
+    pub landmarks: Vec<(EventSeq, Version)>,
     /// Keys of callers' commands, for as long as the execution is kept.
     pub commands: IndexMap<CommandId, Remembered>,
     /// Keys of the worker's last record, to recognise an append that was applied but timed out.
@@ -301,6 +308,8 @@ pub struct Output {
 }
 
 impl State {
+    pub(crate) const LANDMARK_EVERY: u64 = 64;
+
     /// An execution of which nothing is recorded.
     pub fn absent(id: ExecutionId) -> Self {
         Self {
@@ -324,9 +333,11 @@ impl State {
             claim: None,
             last_worker: None,
             active_since: None,
+            has_waited: false,
             lost_claims: 0,
             plan: None,
             workflow: None,
+            kept: None,
             nodes: IndexMap::new(),
             tasks: Vec::new(),
             frames: Vec::new(),
@@ -334,9 +345,17 @@ impl State {
             context: Context::default(),
             agenda: VecDeque::new(),
             open: OpenNodes::default(),
+            landmarks: Vec::new(),
             commands: IndexMap::new(),
             worker_commands: Vec::new(),
         }
+    }
+
+    /// A version after which every event behind this one was written, as near to it as is known.
+    pub fn version_before(&self, event: EventSeq) -> Version {
+        let before = self.landmarks.partition_point(|(events, _)| *events <= event);
+        let landmark = before.checked_sub(1).and_then(|at| self.landmarks.get(at));
+        landmark.map_or(Version(0), |(_, version)| *version)
     }
 
     /// The node of that number.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::shown_status;
-use crate::event::ErrorInfo;
-use crate::ids::{Attempt, NodeId, WorkerId};
+use crate::event::{ErrorInfo, Party};
+use crate::ids::{Attempt, NodeId, Tag, TenantId, WorkerId};
 use crate::json::Json;
 use crate::state::{NodeState, NodeStatus, Phase, State, Status};
 use crate::time::Timestamp;
@@ -17,14 +17,25 @@ pub struct ExecutionView {
     pub execution_id: String,
     /// Which graph it runs.
     pub graph_id: String,
+    /// Which version of it, when it is a registered one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph_version: Option<u64>,
     /// Where it stands.
     pub status: Status,
     /// When a cancel was requested.
     pub cancel_requested_at: Option<Timestamp>,
+    /// Who requested it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_requested_by: Option<Party>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<String>,
     /// When it was created.
     pub created_at: Option<Timestamp>,
     /// When it was allowed to run.
     pub started_at: Option<Timestamp>,
+    /// When anything about it changed last.
+    pub updated_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// When it was put away.
@@ -32,11 +43,25 @@ pub struct ExecutionView {
     pub archived_at: Option<Timestamp>,
     /// Its parameters.
     pub input: serde_json::Value,
+    /// Which workers may run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Tag>,
     /// Its labels.
     pub tags: Vec<String>,
+    /// Whose it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant_id: Option<TenantId>,
+    /// Who runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<WorkerId>,
+    /// It holds no worker: everything that is open waits for somebody.
+    pub parked: bool,
     /// What ended it badly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// The node whose failure it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_node_id: Option<NodeId>,
     /// The execution it repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<String>,
@@ -45,6 +70,9 @@ pub struct ExecutionView {
     pub retried_by: Option<String>,
     /// The number of the last event it shows.
     pub seq: u64,
+    /// What its author should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Its nodes: those of the plan, then those that loops unfolded.
     pub nodes: Vec<NodeView>,
 }
@@ -69,6 +97,9 @@ pub struct NodeView {
     /// When it settled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// When its next attempt may start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
     /// Who runs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<WorkerId>,
@@ -105,25 +136,33 @@ impl ExecutionView {
     /// The execution as it is.
     pub fn of(state: &State) -> Self {
         let origin = state.origin.as_deref();
+        let cancel = state.cancel.as_ref();
+        let failure = state.failure.as_ref().filter(|_| state.phase != Phase::Canceled);
         Self {
             execution_id: state.id.to_string(),
             graph_id: origin.map(|origin| origin.flow.clone()).unwrap_or_default(),
+            graph_version: origin.and_then(|origin| origin.graph_version),
             status: state.phase.status(),
-            cancel_requested_at: state.cancel.as_ref().map(|cancel| cancel.at),
+            cancel_requested_at: cancel.map(|cancel| cancel.at),
+            cancel_requested_by: cancel.and_then(|cancel| cancel.by.clone()),
+            cancel_reason: cancel.and_then(|cancel| cancel.reason.clone()),
             created_at: origin.map(|origin| origin.at),
             started_at: state.started_at,
+            updated_at: state.updated_at,
             ended_at: state.ended_at,
             archived_at: state.archived_at,
             input: state.params(),
+            tag: origin.and_then(|origin| origin.tag.clone()),
             tags: state.labels.clone(),
-            error: state
-                .failure
-                .as_ref()
-                .filter(|_| state.phase != Phase::Canceled)
-                .map(|failure| failure.error.clone()),
+            tenant_id: origin.and_then(|origin| origin.tenant.clone()),
+            worker_id: state.claim.as_ref().map(|claim| claim.worker.clone()),
+            parked: state.is_parked(),
+            error: failure.map(|failure| failure.error.clone()),
+            failed_node_id: failure.and_then(|failure| failure.node.clone()),
             retry_of: origin.and_then(|origin| origin.retry_of.as_ref()).map(ToString::to_string),
             retried_by: state.retried_by.as_ref().map(ToString::to_string),
             seq: state.events.0,
+            warnings: state.plan.as_ref().map(|plan| plan.warnings.clone()).unwrap_or_default(),
             nodes: nodes_of(state),
         }
     }
@@ -162,6 +201,7 @@ fn view(
         attempt: node.attempt,
         started_at: node.started_at,
         ended_at: node.ended_at.or_else(|| state.cancel.as_ref().map(|cancel| cancel.at).filter(|_| derived)),
+        retry_at: node.retry_at.filter(|_| status == NodeStatus::Ready),
         worker_id: node.worker.clone(),
         progress: node.progress,
         message: node.message.clone(),

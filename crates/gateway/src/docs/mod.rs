@@ -1,5 +1,6 @@
 //! What the gateway says about itself: `/openapi.json`, and a page to browse it that needs no network.
 
+mod denials;
 mod refusals;
 
 use std::sync::Arc;
@@ -9,20 +10,21 @@ use axum::http::header;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use pyoco_api::ErrorBody;
+use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
 use crate::error::Refusal;
-use crate::{App, health, metrics, runs, workers};
+use crate::{App, executions, graphs, health, metrics, runs, waits, workers};
 
+pub(crate) use denials::{Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, Removing};
 pub(crate) use refusals::{Always, Bodied, Reading, Writing};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "pyoco-server (HTTP gateway)",
-        description = "Submit flows, look at their runs, watch and cancel them."
+        description = "Submit flows, look at their runs, watch and cancel them; drive executions of registered graphs node by node."
     ),
     paths(
         health::health,
@@ -34,10 +36,31 @@ pub(crate) use refusals::{Always, Bodied, Reading, Writing};
         runs::tasks::tasks,
         runs::watch::watch,
         runs::cancel::cancel,
+        executions::create::create,
+        executions::list::list,
+        executions::get::get,
+        executions::commands::start,
+        executions::commands::cancel,
+        executions::commands::archive,
+        executions::retry::retry,
+        executions::events::events,
+        executions::stream::stream,
+        executions::nodes::start,
+        executions::nodes::progress,
+        executions::nodes::wait,
+        executions::nodes::resume,
+        executions::nodes::success,
+        executions::nodes::fail,
+        executions::nodes::cancel,
+        graphs::list::list,
+        graphs::put::put,
+        graphs::get::get,
+        graphs::delete::delete,
+        waits::list,
         workers::list,
         workers::hide,
     ),
-    components(schemas(ErrorBody))
+    components(schemas(Accepted, DenialBody, ErrorBody, FieldProblem))
 )]
 struct Description;
 
@@ -118,7 +141,8 @@ mod tests {
 
     /// A router says itself which methods a path has: it names them when it is asked for another.
     async fn methods(router: Router, path: &str) -> Vec<String> {
-        let path = path.replace("{run_id}", "x").replace("{worker_id}", "x");
+        let names = ["{run_id}", "{worker_id}", "{executionId}", "{nodeId}", "{graphId}"];
+        let path = names.iter().fold(path.to_owned(), |path, name| path.replace(name, "x"));
         let request = Request::builder().method("TRACE").uri(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
@@ -145,5 +169,16 @@ mod tests {
             described.extend(methods.map(|method| (path.clone(), method.clone())));
         }
         assert_eq!(described, served);
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let description = serde_json::to_value(Description::openapi()).unwrap();
+        let paths = description["paths"].as_object().unwrap().values();
+        let operations = paths.flat_map(|path| path.as_object().unwrap().values());
+        let mut names = BTreeSet::new();
+        for operation in operations {
+            assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{operation}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{Content, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder};
 
-type Described = BTreeMap<String, RefOr<Response>>;
+pub(super) type Described = BTreeMap<String, RefOr<Response>>;
 
 /// Of every request that does something.
 pub(crate) struct Always;
@@ -54,20 +54,28 @@ impl IntoResponses for Bodied {
     }
 }
 
-fn described<const N: usize>(answers: [(&str, ResponseBuilder); N]) -> Described {
+pub(super) fn described<const N: usize>(answers: [(&str, ResponseBuilder); N]) -> Described {
     answers.into_iter().map(|(status, answer)| (status.to_owned(), answer.build().into())).collect()
 }
 
 fn refusal(description: &str) -> ResponseBuilder {
-    let body = Content::new(Some(Ref::from_schema_name("ErrorBody")));
+    with_body(description, "ErrorBody")
+}
+
+fn later(description: &str) -> ResponseBuilder {
+    with_retry(refusal(description))
+}
+
+pub(super) fn with_body(description: &str, schema: &str) -> ResponseBuilder {
+    let body = Content::new(Some(Ref::from_schema_name(schema)));
     ResponseBuilder::new().description(description).content("application/json", body)
 }
 
 /// The same request may succeed in a moment.
-fn later(description: &str) -> ResponseBuilder {
+pub(super) fn with_retry(answer: ResponseBuilder) -> ResponseBuilder {
     let seconds = ObjectBuilder::new().schema_type(Type::Integer);
     let header = HeaderBuilder::new()
         .schema(Some(seconds))
         .description(Some("After how many seconds to try again, when that may help."));
-    refusal(description).header("Retry-After", header.build())
+    answer.header("Retry-After", header.build())
 }

@@ -2,22 +2,25 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use pyoco_api::{ErrorBody, RunSnapshot};
+use pyoco_api::{ErrorBody, RunSnapshot, Why};
 use pyoco_core::command::CancelExecution;
+use pyoco_core::json::{self, Limits, Object};
 use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_engine::EngineError;
 use serde_json::{Map, Value};
 
+use super::RunId;
 use super::snapshot::Room;
-use super::{RunId, to_its_end};
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
+use crate::fields::REASON;
 use crate::server::Hosting;
+use crate::unhurried::to_its_end;
 use crate::{App, body};
 
 /// Asks a run to stop. One that no worker has taken is cancelled at once; one that has ended stays as it is.
-#[utoipa::path(post, path = "/runs/{run_id}/cancel", params(("run_id" = String, Path)), responses(
+#[utoipa::path(post, operation_id = "cancelRun", tag = "runs", path = "/runs/{run_id}/cancel", params(("run_id" = String, Path)), request_body = Option<Why>, responses(
     (status = 200, description = "The run, asked to stop.", body = RunSnapshot), (status = 404, description = "There is no such run.", body = ErrorBody), Bodied, Writing, Always
 ))]
 pub(crate) async fn cancel(
@@ -27,15 +30,15 @@ pub(crate) async fn cancel(
     hosting: Hosting,
     request: Request,
 ) -> Result<Json<Map<String, Value>>, Refusal> {
-    // Whatever the body says is ignored, but it has to arrive.
     let (parts, body) = request.into_parts();
-    body::read(&parts.headers, body, body::JSON_BYTES, hosting.limits.body_timeout).await?;
+    let bytes = body::read(&parts.headers, body, body::JSON_BYTES, hosting.limits.body_timeout).await?;
+    let reason = reason(&bytes);
     // Somebody else's run is not there.
     app.shown(&caller, &run).await?;
     let (engine, clock, issuer, cancelled) =
         (app.engine.clone(), app.clock.clone(), caller.issuer(), run.clone());
     let answer = to_its_end(async move {
-        let command = CancelExecution { reason: None };
+        let command = CancelExecution { reason };
         let request = pyoco_core::command::Request::new(issuer, clock.now(), command);
         match engine.command(&cancelled, &request).await {
             // Another implementation has accepted it; from now on it has a log.
@@ -54,4 +57,25 @@ pub(crate) async fn cancel(
     }
     let shown = app.shown(&caller, &run).await?;
     Ok(Json(shown.members(false, &mut Room::new(&app))))
+}
+
+/// Why, if the body says it. Whatever else a body says is ignored, as the original does, but it has to arrive.
+fn reason(body: &[u8]) -> Option<String> {
+    let Ok(Object(members)) = json::decode(body, Limits::BODY) else { return None };
+    members.get("reason")?.as_str().map(|text| text.chars().take(REASON).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_says_why() {
+        assert_eq!(reason(br#"{"reason": "enough", "x": 1}"#).as_deref(), Some("enough"));
+        for body in ["", "{", "[]", "5", r#"{"reason": 5}"#, r#"{"reason": null}"#, "reason=enough"] {
+            assert_eq!(reason(body.as_bytes()), None, "{body}");
+        }
+        let long = format!(r#"{{"reason": "{}"}}"#, "x".repeat(REASON + 1));
+        assert_eq!(reason(long.as_bytes()).unwrap().len(), REASON);
+    }
 }

@@ -15,7 +15,7 @@ use crate::error::Refusal;
 use crate::query::Query;
 
 /// One run. `include=records` (or `full`, `all`) shows the record of each task.
-#[utoipa::path(get, path = "/runs/{run_id}", params(
+#[utoipa::path(get, operation_id = "getRun", tag = "runs", path = "/runs/{run_id}", params(
     ("run_id" = String, Path),
     ("include" = Option<Vec<String>>, Query, description = "`records`, `full` or `all`: with task records")
 ), responses(

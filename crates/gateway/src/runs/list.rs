@@ -40,7 +40,7 @@ struct Entries {
 
 /// Runs, newest change first. With `cursor`, `updated_after` or `workflow_yaml_sha256` the answer is a page that can be gone
 /// on from; without, it is a plain array.
-#[utoipa::path(get, path = "/runs", params(
+#[utoipa::path(get, operation_id = "listRuns", tag = "runs", path = "/runs", params(
     ("status" = Option<String>, Query), ("flow" = Option<String>, Query), ("tag" = Option<String>, Query),
     ("workflow_yaml_sha256" = Option<String>, Query), ("updated_after" = Option<f64>, Query),
     ("cursor" = Option<String>, Query), ("include" = Option<Vec<String>>, Query, description = "`full` or `all`: whole snapshots"),
@@ -119,9 +119,9 @@ fn filter(caller: &Caller, query: &Query, updated_after: Option<f64>) -> Result<
             return Err(refusal.noticed(Notice::InvalidListQuery).because("the cursor is none"));
         }
     };
-    let status = match query.filled("status").map(status_named) {
-        None => None,
-        Some(Some(status)) => Some(status),
+    let statuses = match query.filled("status").map(status_named) {
+        None => Vec::new(),
+        Some(Some(status)) => vec![status],
         // No run has a status that does not exist.
         Some(None) => return Ok(None),
     };
@@ -134,12 +134,13 @@ fn filter(caller: &Caller, query: &Query, updated_after: Option<f64>) -> Result<
     };
     Ok(Some(Filter {
         tenant: caller.tenant.clone(),
-        status,
+        statuses,
         flow: query.filled("flow").map(str::to_owned),
         tag: query.filled("tag").map(str::to_owned),
         workflow_sha256: query.filled("workflow_yaml_sha256").map(str::to_owned),
         updated_after,
         cursor,
+        ..Filter::default()
     }))
 }
 

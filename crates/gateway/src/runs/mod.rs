@@ -2,7 +2,6 @@
 
 pub(crate) mod cancel;
 pub(crate) mod get;
-mod idempotency;
 pub(crate) mod list;
 mod snapshot;
 pub(crate) mod submit;
@@ -10,14 +9,14 @@ pub(crate) mod submit_yaml;
 pub(crate) mod tasks;
 pub(crate) mod watch;
 
-use std::future::Future;
-
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use pyoco_core::ids::ExecutionId;
+use axum::http::{HeaderMap, StatusCode};
+use pyoco_core::ids::{CommandId, ExecutionId};
+use pyoco_core::notice::Notice;
 
-use crate::App;
 use crate::error::Refusal;
+use crate::{App, idempotency};
 
 /// The run that a path names. What cannot be an id names no run.
 pub(crate) struct RunId(pub(crate) ExecutionId);
@@ -32,14 +31,10 @@ impl FromRequestParts<App> for RunId {
     }
 }
 
-/// Does something to its end, also when the caller hangs up meanwhile: a command that was begun is finished, and those who
-/// watch hear of it.
-async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Refusal> {
-    tokio::spawn(work).await.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        // Only when the process is about to end.
-        Err(_) => {
-            Refusal::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, "the server is stopping").for_now()
-        }
+/// The key under which a submission may be repeated.
+fn key(headers: &HeaderMap) -> Result<Option<CommandId>, Refusal> {
+    idempotency::key(headers).map_err(|reason| {
+        let detail = format!("invalid X-Idempotency-Key: {reason}");
+        Refusal::new(StatusCode::BAD_REQUEST, detail).noticed(Notice::InvalidRequest)
     })
 }

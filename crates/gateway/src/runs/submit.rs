@@ -9,14 +9,15 @@ use pyoco_core::json::Object;
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_core::view::RunStatus;
-use pyoco_engine::{EngineError, Submission};
+use pyoco_engine::{EngineError, Flow, Submission};
 use serde_json::{Map, Value, json};
 
-use super::{idempotency, to_its_end};
+use super::key;
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
+use crate::unhurried::to_its_end;
 use crate::validation::{self, Inputs};
 use crate::{App, Shared};
 
@@ -30,7 +31,7 @@ pub(super) struct Wanted {
 }
 
 /// Submits a run of a flow that workers know by name.
-#[utoipa::path(post, path = "/runs", request_body = SubmitRequest, params(
+#[utoipa::path(post, operation_id = "submitRun", tag = "runs", path = "/runs", request_body = SubmitRequest, params(
     ("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")
 ), responses(
     (status = 200, description = "It is kept, and will be run.", body = Submitted),
@@ -43,7 +44,7 @@ pub(crate) async fn submit(
     hosting: Hosting,
     request: Request,
 ) -> Result<Json<Submitted>, Refusal> {
-    let key = idempotency::key(request.headers());
+    let key = key(request.headers());
     let members = validation::object(request, hosting.limits.body_timeout, Notice::InvalidRequest).await?;
     let wanted = read(members, &app.settings.default_tag)?;
     app.submit(&caller, "POST /runs", key?, wanted).await
@@ -147,6 +148,8 @@ impl Shared {
         wanted: Wanted,
     ) -> Result<Json<Submitted>, Refusal> {
         let (flow_name, tag) = (wanted.flow_name.clone(), wanted.tag.clone());
+        // A name may be that of a registered graph; a text is what it is.
+        let flow = if wanted.workflow.is_some() { Flow::Given } else { Flow::Named };
         let command = CreateExecution {
             graph_id: wanted.flow_name,
             input: Object(wanted.params),
@@ -158,9 +161,18 @@ impl Shared {
             graph_version: None,
             plan: None,
             retry_of: None,
+            keep: None,
             start: true,
         };
-        let submission = Submission { command, issuer: caller.issuer(), endpoint, key, correlation_id: None };
+        let submission = Submission {
+            command,
+            flow,
+            issuer: caller.issuer(),
+            endpoint: endpoint.into(),
+            key,
+            digest: None,
+            correlation_id: None,
+        };
         let engine = self.engine.clone();
         let submitted = to_its_end(async move { engine.submit(submission).await }).await?;
         let submitted = submitted.map_err(|error| refused(error).of_flow(&flow_name, tag.as_str()))?;
@@ -178,5 +190,6 @@ fn refused(error: EngineError) -> Refusal {
         }
         EngineError::Rejected(_) | EngineError::Store(_) | EngineError::Unfollowed(_) => error.into(),
         EngineError::Log { .. } | EngineError::Busy(_) => error.into(),
+        EngineError::UnknownGraph(_) | EngineError::UnusableGraph { .. } => error.into(),
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::BytesMut;
-use pyoco_api::{ErrorBody, Submitted, WorkflowProblem};
+use pyoco_api::{ErrorBody, Submitted};
 use pyoco_core::command::Workflow;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::Tag;
@@ -14,14 +14,15 @@ use pyoco_core::notice::Notice;
 use pyoco_flow::{FlowError, Limits};
 use serde_json::{Map, Value, json};
 
+use super::key;
 use super::submit::Wanted;
-use super::{idempotency, to_its_end};
 use crate::App;
 use crate::body::{Intake, Trouble};
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
+use crate::unhurried::to_its_end;
 use crate::validation::Inputs;
 
 /// Room for the form around the file, and for its other fields.
@@ -47,7 +48,7 @@ pub(crate) struct SubmitYamlForm {
 }
 
 /// Submits a run of a flow.yaml. Its parameters are the flow's defaults.
-#[utoipa::path(post, path = "/runs/yaml", request_body(content = SubmitYamlForm, content_type = "multipart/form-data"),
+#[utoipa::path(post, operation_id = "submitWorkflow", tag = "runs", path = "/runs/yaml", request_body(content = SubmitYamlForm, content_type = "multipart/form-data"),
     params(("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")),
     responses(
     (status = 200, description = "It is kept, and will be run.", body = Submitted),
@@ -61,7 +62,7 @@ pub(crate) async fn submit_yaml(
     hosting: Hosting,
     request: Request,
 ) -> Result<Json<Submitted>, Refusal> {
-    let key = idempotency::key(request.headers());
+    let key = key(request.headers());
     let max_bytes = app.settings.workflow_yaml_max_bytes;
     let form = Form::read(request, max_bytes, hosting.limits.body_timeout).await?;
     let (bytes, flow_name, tag) = form.fields()?;
@@ -114,14 +115,7 @@ fn malformed(detail: &str) -> Refusal {
 }
 
 fn invalid(error: &FlowError) -> Refusal {
-    let problems = error.diagnostics().map(|problem| WorkflowProblem {
-        line: problem.line(),
-        column: problem.column(),
-        reason: problem.reason().to_owned(),
-        message: Some(problem.message().to_owned()),
-        help: problem.help().map(str::to_owned),
-    });
-    refused("invalid workflow yaml").with_errors(problems.collect()).because(error.reason())
+    refused("invalid workflow yaml").flawed(error)
 }
 
 /// What the parts of a form say.

@@ -13,7 +13,7 @@ use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 
 /// The state and the record of each task of a run.
-#[utoipa::path(get, path = "/runs/{run_id}/tasks", params(("run_id" = String, Path)), responses(
+#[utoipa::path(get, operation_id = "getRunTasks", tag = "runs", path = "/runs/{run_id}/tasks", params(("run_id" = String, Path)), responses(
     (status = 200, description = "The tasks.", body = RunTasks), (status = 404, description = "There is no such run.", body = ErrorBody), Reading, Always
 ))]
 pub(crate) async fn tasks(

@@ -33,7 +33,7 @@ use crate::server::Hosting;
 use crate::validation::Inputs;
 
 /// Snapshots of a run as server-sent events, the first at once. `Last-Event-ID` goes on behind what was seen.
-#[utoipa::path(get, path = "/runs/{run_id}/watch", params(
+#[utoipa::path(get, operation_id = "watchRun", tag = "runs", path = "/runs/{run_id}/watch", params(
     ("run_id" = String, Path), ("include" = Option<Vec<String>>, Query, description = "`records`, `full` or `all`: with task records"),
     ("since" = Option<f64>, Query, description = "only snapshots that changed then or later"),
     ("timeout_sec" = Option<u32>, Query, minimum = 1, maximum = 600),

@@ -22,7 +22,7 @@ use crate::validation::{self, Inputs};
 pub(crate) use view::{State, WorkerView};
 
 /// Workers, the one seen last first. `scope=all` shows those that are gone too.
-#[utoipa::path(get, path = "/workers", params(
+#[utoipa::path(get, operation_id = "listWorkers", tag = "workers", path = "/workers", params(
     ("scope" = Option<String>, Query, description = "`active` (default) or `all`"),
     ("state" = Option<String>, Query), ("include_hidden" = Option<bool>, Query),
     ("limit" = Option<u32>, Query, minimum = 1, maximum = 500)
@@ -71,7 +71,7 @@ fn refused(input: &str) -> Refusal {
 }
 
 /// Hides a worker from lists, or shows it again.
-#[utoipa::path(patch, path = "/workers/{worker_id}", params(("worker_id" = String, Path)), request_body = WorkerPatch, responses(
+#[utoipa::path(patch, operation_id = "hideWorker", tag = "workers", path = "/workers/{worker_id}", params(("worker_id" = String, Path)), request_body = WorkerPatch, responses(
     (status = 200, description = "It is so now.", body = WorkerPatched),
     (status = 404, description = "There is no such worker.", body = ErrorBody),
     (status = 422, description = "The body is no JSON, or does not say what to do.", body = ErrorBody), Bodied, Writing, Always

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyoco_gateway::{ServerLimits, Settings};
 use pyoco_ports::EventLog as _;
 use pyoco_store_sqlite::SqliteStore;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::support::{Answer, Server};
 
@@ -102,19 +102,56 @@ async fn the_description_names_every_answer() {
         ("/workers", "get", &["422"], &read),
         ("/workers/{worker_id}", "patch", &["404", "422"], &write),
     ];
-    let named = description["paths"].as_object().unwrap().values();
-    assert_eq!(named.map(|operations| operations.as_object().unwrap().len()).sum::<usize>(), cases.len());
     for (path, method, own, shared) in cases {
         let answers = description["paths"][path][method]["responses"].as_object().unwrap();
         let wanted: BTreeSet<&str> = ["200"].iter().chain(own).chain(shared).copied().collect();
-        let named: BTreeSet<&str> = answers.keys().map(String::as_str).collect();
-        assert_eq!(named, wanted, "{method} {path}");
-        for (status, answer) in answers {
-            assert_ne!(answer["description"], "", "{method} {path} {status}");
-            if status != "200" {
-                let body = &answer["content"]["application/json"]["schema"]["$ref"];
-                assert_eq!(body, "#/components/schemas/ErrorBody", "{method} {path} {status}");
-            }
+        assert_answers(&format!("{method} {path}"), answers, &wanted, "ErrorBody");
+    }
+    let coded = coded_answers();
+    for (path, method, answered) in &coded {
+        let answers = description["paths"][path][method]["responses"].as_object().unwrap();
+        let always = ["401", "403", "415", "500", "503"];
+        let wanted = always.iter().chain(*answered).copied().collect();
+        assert_answers(&format!("{method} {path}"), answers, &wanted, "DenialBody");
+    }
+    let named = description["paths"].as_object().unwrap().values();
+    let named: usize = named.map(|operations| operations.as_object().unwrap().len()).sum();
+    assert_eq!(named, cases.len() + coded.len());
+}
+
+/// What is answered on the surfaces with codes, beside what all of them answer.
+fn coded_answers() -> Vec<(String, &'static str, &'static [&'static str])> {
+    const COMMAND: &[&str] = &["200", "202", "400", "404", "408", "409", "413", "422", "507"];
+    let mut cases: Vec<(String, &str, &[&str])> = vec![
+        ("/executions".to_owned(), "get", &["200", "422"]),
+        ("/executions".to_owned(), "post", COMMAND),
+        ("/executions/{executionId}".to_owned(), "get", &["200", "404", "422"]),
+        ("/executions/{executionId}/events".to_owned(), "get", &["200", "404", "422"]),
+        ("/executions/{executionId}/events/stream".to_owned(), "get", &["200", "404", "422"]),
+        ("/graphs".to_owned(), "get", &["200", "422"]),
+        ("/graphs/{graphId}".to_owned(), "get", &["200", "404", "422"]),
+        ("/graphs/{graphId}".to_owned(), "put", &["200", "201", "400", "408", "412", "413", "422", "507"]),
+        ("/graphs/{graphId}".to_owned(), "delete", &["204", "404", "412", "507"]),
+        ("/waits".to_owned(), "get", &["200", "422"]),
+    ];
+    for command in ["start", "cancel", "archive", "retry"] {
+        cases.push((format!("/executions/{{executionId}}/{command}"), "post", COMMAND));
+    }
+    for command in ["start", "progress", "wait", "resume", "success", "fail", "cancel"] {
+        cases.push((format!("/executions/{{executionId}}/nodes/{{nodeId}}/{command}"), "post", COMMAND));
+    }
+    cases
+}
+
+#[track_caller]
+fn assert_answers(what: &str, answers: &Map<String, Value>, wanted: &BTreeSet<&str>, refusal: &str) {
+    let named: BTreeSet<&str> = answers.keys().map(String::as_str).collect();
+    assert_eq!(named, *wanted, "{what}");
+    for (status, answer) in answers {
+        assert_ne!(answer["description"], "", "{what} {status}");
+        if !status.starts_with('2') {
+            let body = &answer["content"]["application/json"]["schema"]["$ref"];
+            assert_eq!(body, &format!("#/components/schemas/{refusal}"), "{what} {status}");
         }
     }
 }

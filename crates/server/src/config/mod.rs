@@ -27,6 +27,8 @@ pub struct Config {
     pub workflow_yaml_max_bytes: usize,
     /// Largest snapshot; task records are left out beyond (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
     pub max_run_snapshot_bytes: usize,
+    /// Whether a command to an execution needs an idempotency key (`PYOCO_IDEMPOTENCY_KEY_REQUIRED`).
+    pub idempotency_key_required: bool,
     /// How long a task may take to stop by itself (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
     pub cancel_grace: Duration,
     /// How often a running run is said to be alive (`PYOCO_RUN_HEARTBEAT_INTERVAL_SEC`).
@@ -135,6 +137,7 @@ impl Config {
             ),
             workflow_yaml_max_bytes: from.number("PYOCO_WORKFLOW_YAML_MAX_BYTES", 262_144),
             max_run_snapshot_bytes: from.number("PYOCO_MAX_RUN_SNAPSHOT_BYTES", 262_144),
+            idempotency_key_required: from.flag("PYOCO_IDEMPOTENCY_KEY_REQUIRED", true),
             cancel_grace: from.seconds("PYOCO_CANCEL_GRACE_PERIOD_SEC", 30.0),
             run_heartbeat: from.seconds("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", 1.0),
             worker_heartbeat: from.seconds("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", 5.0),
@@ -266,6 +269,7 @@ mod tests {
         assert_eq!(config, Config::new());
         assert_eq!(config.nats_url, None);
         assert_eq!(config.workflow_yaml_max_bytes, 262_144);
+        assert!(config.idempotency_key_required);
         assert_eq!(config.cancel_grace, Duration::from_secs(30));
         assert_eq!(config.nats.dlq_max_bytes, 536_870_912);
     }
@@ -275,6 +279,7 @@ mod tests {
         let config = from(&[
             ("PYOCO_NATS_URL", ""),
             ("PYOCO_DEFAULT_TAG", "gpu"),
+            ("PYOCO_IDEMPOTENCY_KEY_REQUIRED", "false"),
             ("PYOCO_CANCEL_GRACE_PERIOD_SEC", "0.5"),
             ("PYOCO_LOG_LEVEL", "warning"),
             ("PYOCO_LOG_UTC", "off"),
@@ -282,6 +287,7 @@ mod tests {
         .unwrap();
         assert_eq!(config.nats_url, None);
         assert_eq!(config.default_tag.as_str(), "gpu");
+        assert!(!config.idempotency_key_required);
         assert_eq!(config.cancel_grace, Duration::from_millis(500));
         assert_eq!((config.log.level, config.log.utc), (tracing::Level::WARN, false));
     }

@@ -1,4 +1,4 @@
-//! One consumer of one bucket, for as long as the store is open.
+//! One consumer of one bucket, or of the graphs, for as long as the store is open.
 //!
 //! The consumer has a name of its own, so that there is never a second one: whenever anything is in doubt (the line was lost, a
 //! number is missing, the server is silent), it is removed and made again behind the last message that was taken. It lives in
@@ -50,7 +50,7 @@ pub(super) trait Sink: Send + Sync {
     /// Takes messages, in their order. After an error they come again.
     async fn take(&self, messages: Vec<Stored>) -> Result<(), StoreError>;
 
-    /// Everything that stood in the bucket has been taken.
+    /// Everything that stood in the bucket has been taken; told again now and then.
     fn caught_up(&self) {}
 }
 
@@ -79,13 +79,16 @@ impl Bucket {
         bucket: &str,
         instance: &str,
     ) -> Self {
-        Self {
-            connection: connection.clone(),
-            settings: settings.clone(),
-            stream: names::bucket_stream(bucket),
-            subjects: names::bucket_subjects(bucket),
-            consumer: Settings::index_consumer(instance),
-        }
+        let (stream, subjects) = (names::bucket_stream(bucket), names::bucket_subjects(bucket));
+        let consumer = Settings::index_consumer(instance);
+        Self { connection: connection.clone(), settings: settings.clone(), stream, subjects, consumer }
+    }
+
+    /// The stream of graphs, which is followed in the same way.
+    pub(super) fn graphs(connection: &Arc<Connection>, settings: &Arc<Settings>, instance: &str) -> Self {
+        let (stream, subjects) = (names::GRAPHS.to_owned(), names::ALL_GRAPHS.to_owned());
+        let consumer = Settings::index_consumer(instance);
+        Self { connection: connection.clone(), settings: settings.clone(), stream, subjects, consumer }
     }
 
     /// Follows until the store is closed; tells whether everything that stood there is taken.
@@ -206,7 +209,11 @@ impl Bucket {
     async fn start(&self, sink: &dyn Sink, position: &mut Option<Position>) -> Result<Position, StoreError> {
         let mut info = self.connection.info(OPERATION, &self.stream, None).await?;
         if info.is_none() {
-            resources::ensure_buckets(&self.connection, &self.settings).await?;
+            if self.stream == names::GRAPHS {
+                resources::ensure_graphs(&self.connection, &self.settings).await?;
+            } else {
+                resources::ensure_buckets(&self.connection, &self.settings).await?;
+            }
             info = self.connection.info(OPERATION, &self.stream, None).await?;
         }
         let Some(info) = info else {
@@ -285,8 +292,8 @@ async fn next_chunk(messages: &mut Subscriber) -> Result<Vec<Message>, StoreErro
 }
 
 fn told(sink: &dyn Sink, caught_up: &watch::Sender<bool>) {
+    sink.caught_up();
     if !*caught_up.borrow() {
-        sink.caught_up();
         caught_up.send_replace(true);
     }
 }

@@ -1,5 +1,5 @@
-//! Hears what others write: one consumer a bucket and process, from the first snapshot on for as long as the store is open;
-//! and, for a worker, the run that it has in hand.
+//! Hears what others write: one consumer a bucket and process, from the first snapshot on for as long as the store is open,
+//! and one of the graphs; and, for a worker, the run that it has in hand.
 //!
 //! `bucket` keeps hearing whatever happens to the connection and the servers, `hear` listens to one run.
 
@@ -12,17 +12,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use pyoco_core::ids::ExecutionId;
-use pyoco_ports::{Heard, News, StoreError};
+use pyoco_ports::{ErrorKind, Heard, News, StoreError};
 use tokio::sync::watch;
 
 pub use self::hear::Hearing;
 
 use self::bucket::{Bucket, Sink};
+use crate::connection::Connection;
+use crate::graphs::KnownGraphs;
 use crate::index::{Found, LocalIndex};
 use crate::message::Stored;
 use crate::snapshot::Snapshot;
 use crate::workers::Workers;
-use crate::{NatsStore, Settings, error};
+use crate::{NatsStore, Settings, error, graphs};
 
 /// Whoever wants to know.
 #[async_trait]
@@ -35,11 +37,11 @@ pub trait Listener: Send + Sync {
 /// A store that hears.
 #[derive(Debug, Clone)]
 pub struct Following {
-    caught_up: [watch::Receiver<bool>; 2],
+    caught_up: [watch::Receiver<bool>; 3],
 }
 
 impl Following {
-    /// Returns when everything that stood in the buckets is in the index, and everybody was told. Not at all if the store is
+    /// Returns when everything that stood in the buckets is in the index, every graph is known, and everybody was told. Not at all if the store is
     /// closed before.
     pub async fn caught_up(&self) {
         for receiver in &self.caught_up {
@@ -63,7 +65,13 @@ impl NatsStore {
         let runs = Runs { index: self.index.clone(), settings: self.settings.clone(), listener };
         let runs = start(&self.settings.runs_bucket, Arc::new(runs));
         let workers = start(&self.settings.workers_bucket, Arc::new(KnownWorkers(self.workers.clone())));
-        Ok(Following { caught_up: [runs, workers] })
+        let graphs = Graphs {
+            known: self.graphs.clone(),
+            connection: self.connection.clone(),
+            is_blobs_direct: self.resources.is_blobs_direct,
+        };
+        let graphs = Bucket::graphs(&self.connection, &self.settings, &instance).follow(Arc::new(graphs));
+        Ok(Following { caught_up: [runs, workers, graphs] })
     }
 
     /// What stands in the bucket for a run now, from its leader; nothing if there is no snapshot.
@@ -144,5 +152,37 @@ impl Sink for KnownWorkers {
 
     fn caught_up(&self) {
         self.0.seen().fed();
+    }
+}
+
+/// The newest versions of graphs go into the memory of those that are known.
+struct Graphs {
+    known: KnownGraphs,
+    connection: Arc<Connection>,
+    is_blobs_direct: bool,
+}
+
+#[async_trait]
+impl Sink for Graphs {
+    fn begin(&self) {
+        self.known.begin();
+    }
+
+    async fn take(&self, messages: Vec<Stored>) -> Result<(), StoreError> {
+        for stored in messages {
+            match graphs::read(&self.connection, self.is_blobs_direct, &stored).await {
+                Ok(graph) => self.known.heard(stored.sequence, graph),
+                // It will never be one, and must not keep us from those behind it. Whoever asks for it is told.
+                Err(error) if error.kind == ErrorKind::Corrupt => {
+                    tracing::warn!(subject = stored.subject, %error, "a graph cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn caught_up(&self) {
+        self.known.fed();
     }
 }

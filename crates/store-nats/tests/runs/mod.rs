@@ -47,6 +47,8 @@ pub(crate) fn row(name: &str, version: u64) -> IndexRow {
         hidden: false,
         next_timer: None,
         wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
     }
 }
 

@@ -174,8 +174,15 @@ impl Ground {
             text: text.into(),
             sha256: pyoco_core::digest::Digest::of_bytes(text.as_bytes()).to_string(),
         });
-        let submission =
-            Submission { command, issuer: caller(), endpoint: "POST /runs", key: None, correlation_id: None };
+        let submission = Submission {
+            command,
+            issuer: caller(),
+            endpoint: "POST /runs".into(),
+            flow: pyoco_engine::Flow::Given,
+            digest: None,
+            key: None,
+            correlation_id: None,
+        };
         self.engine.submit(submission).await.unwrap().execution
     }
 

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use pyoco_core::ids::Version;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{Filter, IndexRow, Store};
+use pyoco_ports::{Filter, IndexRow, Store, WaitFilter, WaitPlace};
 
-use crate::samples::{at, execution, row, snapshot, tag, tenant, worker};
+use crate::samples::{at, execution, row, snapshot, tag, tenant, wait, worker};
 use crate::{Subject, Verdict};
 
 async fn names(store: &dyn Store, filter: &Filter) -> Vec<String> {
     let page = store.list(filter, 100).await.unwrap();
     page.rows.into_iter().map(|row| row.execution.to_string()).collect()
 }
+
+/// A label of characters that mean something elsewhere.
+const ODD: &str = "'\"\u{0}[%_";
 
 /// Six rows that differ in everything a filter looks at.
 fn varied() -> Vec<IndexRow> {
@@ -25,6 +28,17 @@ fn varied() -> Vec<IndexRow> {
     rows[5].summary.tenant_id = Some(tenant("team"));
     rows[5].workflow_sha256 = Some("abc".to_owned());
     rows[5].summary.tag = None;
+    // Labels: the tag and more (the rule of `row`), the tag alone, none, others, one twice, and what means something elsewhere.
+    rows[1].summary.tags = vec!["default".to_owned()];
+    rows[2].summary.tags = Vec::new();
+    rows[3].summary.tags = vec!["nightly".to_owned(), "default".to_owned(), "nightly".to_owned()];
+    rows[5].summary.tags = vec!["nightly".to_owned(), ODD.to_owned()];
+    for (number, row) in (0..).zip(&mut rows) {
+        row.created_at = at(number * 9);
+    }
+    rows[4].waits = vec![wait("b", 1), wait("a", 2)];
+    rows[4].has_waited = true;
+    rows[5].has_waited = true;
     rows
 }
 
@@ -51,7 +65,8 @@ pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
 pub(crate) async fn forget(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
     for name in ["e", "f"] {
-        let row = row(name, 1, 10);
+        let mut row = row(name, 1, 10);
+        (row.waits, row.has_waited) = (vec![wait("a", 1), wait("b", 2)], true);
         let snapshot = snapshot(&row);
         store.publish_row(row, snapshot).await.unwrap();
     }
@@ -61,6 +76,13 @@ pub(crate) async fn forget(subject: &dyn Subject) -> Verdict {
     let page = store.list(&Filter::default(), 9).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.execution.as_str()).collect::<Vec<_>>(), ["f"]);
     assert_eq!(store.counts(None).await.unwrap(), [(RunStatus::Pending, 1)]);
+    for name in ["default", "ünï"] {
+        assert_eq!(names(&*store, &label(name)).await, ["f"]);
+    }
+    assert_eq!(waiting(&*store, &WaitFilter::default()).await, ["f/b", "f/a"]);
+    // As if it had never been there: what comes under its name begins anew.
+    store.put(row("e", 1, 5)).await.unwrap();
+    assert_eq!(names(&*store, &label("ünï")).await, ["f", "e"]);
     Verdict::Passed
 }
 
@@ -78,6 +100,7 @@ pub(crate) async fn publish(subject: &dyn Subject) -> Verdict {
     rich.summary.heartbeat_at = Some(1.5);
     rich.workflow_sha256 = Some("abc".to_owned());
     (rich.hidden, rich.next_timer, rich.wants_job) = (true, Some(at(7)), true);
+    (rich.waits, rich.has_waited) = (vec![wait("retry/2/ünï", 3), wait("b", 4)], true);
     publish(rich.clone()).await;
     assert_eq!(stored().await, Some(rich));
     // Forward, again, and never back; whoever comes late is not told, for the newer one says it all.
@@ -117,12 +140,16 @@ pub(crate) async fn get(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+fn label(label: &str) -> Filter {
+    Filter { label: Some(label.to_owned()), ..Filter::default() }
+}
+
 pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
     let store = filled(subject).await;
     let all = Filter::default();
     let cases: Vec<(Filter, &[&str])> = vec![
         (all.clone(), &["r5", "r4", "r3", "r2", "r1", "r0"]),
-        (Filter { status: Some(RunStatus::Completed), ..all.clone() }, &["r2", "r1"]),
+        (Filter { statuses: vec![RunStatus::Completed], ..all.clone() }, &["r2", "r1"]),
         (Filter { flow: Some("other".to_owned()), ..all.clone() }, &["r2"]),
         (Filter { flow: Some("OTHER".to_owned()), ..all.clone() }, &[]),
         (Filter { tag: Some("gpu".to_owned()), ..all.clone() }, &["r3"]),
@@ -130,7 +157,7 @@ pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
         (Filter { workflow_sha256: Some("abc".to_owned()), ..all.clone() }, &["r5"]),
         (Filter { updated_after: Some(at(30)), ..all.clone() }, &["r5", "r4"]),
         (
-            Filter { status: Some(RunStatus::Completed), flow: Some("main".to_owned()), ..all.clone() },
+            Filter { statuses: vec![RunStatus::Completed], flow: Some("main".to_owned()), ..all.clone() },
             &["r1"],
         ),
         (Filter { flow: Some("main".to_owned()), ..all.clone() }, &["r5", "r4", "r3", "r1", "r0"]),
@@ -141,17 +168,71 @@ pub(crate) async fn filter(subject: &dyn Subject) -> Verdict {
         ),
         (
             Filter {
-                status: Some(RunStatus::Completed),
+                statuses: vec![RunStatus::Completed],
                 flow: Some("main".to_owned()),
                 tag: Some("default".to_owned()),
-                ..all
+                ..all.clone()
             },
             &["r1"],
         ),
+        (
+            Filter {
+                statuses: vec![RunStatus::Pending, RunStatus::Completed, RunStatus::Pending],
+                ..all.clone()
+            },
+            &["r5", "r4", "r3", "r2", "r1", "r0"],
+        ),
+        (Filter { statuses: vec![RunStatus::Failed, RunStatus::Completed], ..all.clone() }, &["r2", "r1"]),
+        (Filter { statuses: vec![RunStatus::Failed], ..all.clone() }, &[]),
+        (label("default"), &["r4", "r3", "r1", "r0"]),
+        (label("ünï"), &["r4", "r0"]),
+        (label("nightly"), &["r5", "r3"]),
+        (label(ODD), &["r5"]),
+        (label("'\""), &[]),
+        (label("gpu"), &[]),
+        (label("DEFAULT"), &[]),
+        (label(""), &[]),
+        (Filter { statuses: vec![RunStatus::Completed], ..label("default") }, &["r1"]),
+        (Filter { tenant: Some(tenant("team")), ..label("default") }, &["r4"]),
+        (Filter { tenant: Some(tenant("team")), ..label("nightly") }, &["r5"]),
+        (Filter { tag: Some("default".to_owned()), ..label("ünï") }, &["r4", "r0"]),
+        (Filter { tag: Some("gpu".to_owned()), ..label("default") }, &["r3"]),
+        (Filter { flow: Some("main".to_owned()), ..label("default") }, &["r4", "r3", "r1", "r0"]),
+        (Filter { flow: Some("other".to_owned()), ..label("default") }, &[]),
+        (Filter { workflow_sha256: Some("abc".to_owned()), ..label("nightly") }, &["r5"]),
+        (Filter { updated_after: Some(at(10)), updated_before: Some(at(40)), ..label("default") }, &["r3"]),
+        (Filter { updated_before: Some(at(30)), ..all.clone() }, &["r2", "r1", "r0"]),
+        (Filter { updated_after: Some(at(10)), updated_before: Some(at(30)), ..all.clone() }, &["r2"]),
+        (Filter { created_after: Some(at(27)), ..all.clone() }, &["r5", "r4"]),
+        (Filter { created_before: Some(at(27)), ..all.clone() }, &["r2", "r1", "r0"]),
+        (
+            Filter { created_after: Some(at(0)), created_before: Some(at(36)), ..label("default") },
+            &["r3", "r1"],
+        ),
+        (Filter { created_after: Some(at(17)), updated_after: Some(at(30)), ..all }, &["r5", "r4"]),
     ];
     for (filter, wanted) in cases {
         assert_eq!(names(&*store, &filter).await, wanted, "{filter:?}");
     }
+    // Labels come and go.
+    for (version, labels, ours, others) in [
+        (2, vec!["default"], true, false),
+        (3, vec!["default", "new"], true, true),
+        (4, vec!["new"], false, true),
+        (5, vec!["default", "default"], true, false),
+        (6, vec!["default"], true, false),
+        (7, vec![], false, false),
+    ] {
+        let mut row = row("r0", version, 0);
+        row.summary.tags = labels.into_iter().map(str::to_owned).collect();
+        store.put(row).await.unwrap();
+        let has = async |name| names(&*store, &label(name)).await.contains(&"r0".to_owned());
+        let found = (has("default").await, has("new").await, has("ünï").await);
+        assert_eq!(found, (ours, others, false), "{version}");
+    }
+    // What is older than the row changes none of it.
+    store.put(row("r0", 6, 99)).await.unwrap();
+    assert_eq!(names(&*store, &label("default")).await, ["r4", "r3", "r1"]);
     Verdict::Passed
 }
 
@@ -170,7 +251,20 @@ pub(crate) async fn pages(subject: &dyn Subject) -> Verdict {
         // Of all statuses, whatever a store keeps apart.
         (Filter { flow: Some("main".to_owned()), ..Filter::default() }, 25),
         (Filter { tag: Some("default".to_owned()), ..Filter::default() }, 25),
-        (Filter { status: Some(RunStatus::Failed), tag: Some("default".to_owned()), ..Filter::default() }, 4),
+        (
+            Filter {
+                statuses: vec![RunStatus::Failed],
+                tag: Some("default".to_owned()),
+                ..Filter::default()
+            },
+            4,
+        ),
+        (Filter { statuses: vec![RunStatus::Completed, RunStatus::Running], ..Filter::default() }, 8),
+        (label("default"), 25),
+        (label("odd"), 12),
+        (Filter { flow: Some("main".to_owned()), ..label("odd") }, 12),
+        (Filter { updated_before: Some(at(5)), ..label("default") }, 20),
+        (Filter { created_before: Some(at(2)), ..Filter::default() }, 25),
     ] {
         through(subject, filter, size).await;
     }
@@ -184,6 +278,8 @@ async fn through(subject: &dyn Subject, mut filter: Filter, size: usize) {
     for (number, status) in (0..25).zip(STATUSES.into_iter().cycle()) {
         let mut row = row(&format!("r{number:02}"), 1, number / 4);
         row.summary.status = status;
+        let labels: &[&str] = if number % 2 == 1 { &["default", "odd"] } else { &["default"] };
+        row.summary.tags = labels.iter().copied().map(str::to_owned).collect();
         store.put(row).await.unwrap();
     }
     let whole = names(&*store, &filter).await;
@@ -202,6 +298,83 @@ async fn through(subject: &dyn Subject, mut filter: Filter, size: usize) {
         }
     }
     assert_eq!(paged, whole, "{filter:?}");
+}
+
+fn shown(place: &WaitPlace) -> String {
+    format!("{}/{}", place.execution, place.node)
+}
+
+async fn waiting(store: &dyn Store, filter: &WaitFilter) -> Vec<String> {
+    store.waits(filter, 100).await.unwrap().waits.iter().map(shown).collect()
+}
+
+pub(crate) async fn waits(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    let put = async |name: &str, version, owner: Option<&str>, labels: &[&str], nodes: &[(&str, u64)]| {
+        let mut row = row(name, version, version);
+        row.summary.tenant_id = owner.map(tenant);
+        row.summary.tags = labels.iter().copied().map(str::to_owned).collect();
+        row.waits = nodes.iter().map(|(node, since)| wait(node, *since)).collect();
+        row.has_waited = true;
+        store.put(row).await.unwrap();
+    };
+    store.put(row("quiet", 1, 99)).await.unwrap();
+    put("e", 1, None, &["default"], &[("b", 10), ("a", 30), ("loop/2/ünï", 30)]).await;
+    put("f", 1, Some("team"), &["default", "nightly"], &[("a", 20), ("b", 30)]).await;
+    put("g", 1, Some("team"), &["nightly"], &[("a", 40)]).await;
+    let all = WaitFilter::default();
+    let label = |label: &str| WaitFilter { label: Some(label.to_owned()), ..WaitFilter::default() };
+    let team = || Some(tenant("team"));
+    let cases: Vec<(WaitFilter, &[&str])> = vec![
+        (all.clone(), &["g/a", "f/b", "e/loop/2/ünï", "e/a", "f/a", "e/b"]),
+        (WaitFilter { tenant: team(), ..all.clone() }, &["g/a", "f/b", "f/a"]),
+        (WaitFilter { tenant: Some(tenant("nobody")), ..all.clone() }, &[]),
+        // The instant itself counts.
+        (WaitFilter { since_before: Some(at(20)), ..all.clone() }, &["f/a", "e/b"]),
+        (WaitFilter { since_before: Some(at(19)), ..all.clone() }, &["e/b"]),
+        (WaitFilter { since_before: Some(at(9)), ..all.clone() }, &[]),
+        (label("default"), &["f/b", "e/loop/2/ünï", "e/a", "f/a", "e/b"]),
+        (label("nightly"), &["g/a", "f/b", "f/a"]),
+        (label("gpu"), &[]),
+        (WaitFilter { tenant: team(), since_before: Some(at(30)), ..label("nightly") }, &["f/b", "f/a"]),
+    ];
+    for (mut filter, wanted) in cases {
+        assert_eq!(waiting(&*store, &filter).await, wanted, "{filter:?}");
+        let mut paged = Vec::new();
+        loop {
+            let page = store.waits(&filter, 2).await.unwrap();
+            paged.extend(page.waits.iter().map(shown));
+            match page.next {
+                Some(next) => filter.cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(paged, wanted, "{filter:?}");
+    }
+    // A cursor later than the last that may be shown.
+    let later = WaitPlace { since: at(35), execution: execution("x"), node: wait("n", 0).node };
+    let both = WaitFilter { since_before: Some(at(20)), cursor: Some(later), ..all.clone() };
+    assert_eq!(waiting(&*store, &both).await, ["f/a", "e/b"]);
+    // One goes on, others stay; an older row changes nothing; one that waits again is shown where it stands now.
+    put("e", 2, None, &["default"], &[("b", 10), ("a", 30)]).await;
+    put("e", 1, None, &["default"], &[("z", 99)]).await;
+    put("f", 2, Some("team"), &["default"], &[("a", 50)]).await;
+    assert_eq!(waiting(&*store, &all).await, ["f/a", "g/a", "e/a", "e/b"]);
+    assert_eq!(waiting(&*store, &label("nightly")).await, ["g/a"]);
+    // Of another tenant, as no execution should become.
+    put("g", 2, None, &["nightly"], &[("a", 40)]).await;
+    assert_eq!(waiting(&*store, &WaitFilter { tenant: team(), ..all.clone() }).await, ["f/a"]);
+    // Nobody is waited for any more.
+    for name in ["e", "f", "g"] {
+        put(name, 3, None, &["default"], &[]).await;
+    }
+    assert_eq!(waiting(&*store, &all).await, Vec::<String>::new());
+    // Once more, and then it is taken back altogether.
+    put("e", 4, None, &["default"], &[("b", 10)]).await;
+    assert_eq!(waiting(&*store, &all).await, ["e/b"]);
+    store.forget(&execution("e")).await.unwrap();
+    assert_eq!(waiting(&*store, &all).await, Vec::<String>::new());
+    Verdict::Passed
 }
 
 pub(crate) async fn counts(subject: &dyn Subject) -> Verdict {

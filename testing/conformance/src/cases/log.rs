@@ -137,6 +137,23 @@ pub(crate) async fn read(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+pub(crate) async fn read_some(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    for expected in 0..7 {
+        store.append(record("e", expected)).await.unwrap();
+        store.append(record("other", expected)).await.unwrap();
+    }
+    let all = store.read(&execution("e"), Version(0)).await.unwrap();
+    for (after, limit) in [(0, 1), (0, 3), (2, 2), (4, 3), (4, 100), (6, 1), (7, 5), (99, 5), (0, 0)] {
+        let some = store.read_some(&execution("e"), Version(after), limit).await.unwrap();
+        let skipped = usize::try_from(after).unwrap();
+        let wanted: Vec<StoredRecord> = all.iter().skip(skipped).take(limit).cloned().collect();
+        assert_eq!(some, wanted, "{limit} after {after}");
+    }
+    assert_eq!(store.read_some(&execution("nobody"), Version(0), 5).await.unwrap(), []);
+    Verdict::Passed
+}
+
 pub(crate) async fn read_unknown(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
     assert_eq!(store.read(&execution("nobody"), Version(0)).await.unwrap(), []);

@@ -1,5 +1,6 @@
 //! The cases, by role.
 
+pub(crate) mod graphs;
 pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod others;

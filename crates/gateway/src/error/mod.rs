@@ -1,4 +1,9 @@
 //! What is answered when something is wrong: status, `detail` as the contract words it, and the numbers of the notice.
+//!
+//! What went wrong becomes a status here and nowhere else. `Refusal` tells it as `/runs` and `/workers` do; `Denial` tells the
+//! same in the words of `/executions`, `/graphs` and `/waits`.
+
+mod denial;
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,7 +12,10 @@ use pyoco_api::{Detail, ErrorBody, InputProblem, WorkflowProblem};
 use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Reason, Rejection, RejectionKind};
 use pyoco_engine::EngineError;
+use pyoco_flow::FlowError;
 use pyoco_ports::{ErrorKind, StoreError};
+
+pub(crate) use denial::{Code, Denial};
 
 /// An answer from 400 up.
 #[derive(Debug)]
@@ -20,6 +28,10 @@ struct Content {
     errors: Vec<WorkflowProblem>,
     retry_after: bool,
     note: Note,
+    /// What a denial says instead of what its status says.
+    code: Option<Code>,
+    /// What a denial says instead of the detail.
+    sentence: Option<String>,
 }
 
 /// What the operator is told about it. Never what a run was given.
@@ -41,7 +53,16 @@ impl Refusal {
     }
 
     fn with(status: StatusCode, detail: Detail, note: Note) -> Self {
-        Self(Box::new(Content { status, detail, errors: Vec::new(), retry_after: false, note }))
+        let errors = Vec::new();
+        Self(Box::new(Content {
+            status,
+            detail,
+            errors,
+            retry_after: false,
+            note,
+            code: None,
+            sentence: None,
+        }))
     }
 
     /// 422 with the list of what is wrong.
@@ -67,7 +88,8 @@ impl Refusal {
     }
 
     pub(crate) fn run_not_found(run: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "run not found").noticed(Notice::RunNotFound).of_run(run)
+        let refusal = Self::new(StatusCode::NOT_FOUND, "run not found").coded(Code::ExecutionNotFound);
+        refusal.in_words("there is no such execution").noticed(Notice::RunNotFound).of_run(run)
     }
 
     /// With the contract's numbers.
@@ -100,10 +122,31 @@ impl Refusal {
         self
     }
 
-    /// Where a flow.yaml is wrong.
+    /// Where a flow is wrong.
     #[must_use]
-    pub(crate) fn with_errors(mut self, errors: Vec<WorkflowProblem>) -> Self {
-        self.0.errors = errors;
+    pub(crate) fn flawed(mut self, error: &FlowError) -> Self {
+        let problems = error.diagnostics().map(|problem| WorkflowProblem {
+            line: problem.line(),
+            column: problem.column(),
+            reason: problem.reason().to_owned(),
+            message: Some(problem.message().to_owned()),
+            help: problem.help().map(str::to_owned),
+        });
+        self.0.errors = problems.collect();
+        self.because(error.reason())
+    }
+
+    /// Its code, where the status alone does not say it.
+    #[must_use]
+    pub(crate) fn coded(mut self, code: Code) -> Self {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// What a denial says instead of the detail.
+    #[must_use]
+    pub(crate) fn in_words(mut self, sentence: impl Into<String>) -> Self {
+        self.0.sentence = Some(sentence.into());
         self
     }
 
@@ -117,7 +160,7 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Content { status, detail, errors, retry_after, note } = *self.0;
+        let Content { status, detail, errors, retry_after, note, .. } = *self.0;
         let body = ErrorBody {
             detail,
             err_id: note.notice.map(Notice::err_id),
@@ -125,13 +168,17 @@ impl IntoResponse for Refusal {
             errors,
             extra: Default::default(),
         };
-        let mut response = (status, Json(body)).into_response();
-        if retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response.extensions_mut().insert(note);
-        response
+        answer(status, body, retry_after, note)
     }
+}
+
+fn answer(status: StatusCode, body: impl serde::Serialize, retry_after: bool, note: Note) -> Response {
+    let mut response = (status, Json(body)).into_response();
+    if retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response.extensions_mut().insert(note);
+    response
 }
 
 impl From<StoreError> for Refusal {
@@ -148,6 +195,15 @@ impl From<StoreError> for Refusal {
         // Clients of the original look for this beginning.
         let refusal = Self::new(status, format!("nats unavailable: {:?}", error.kind))
             .noticed(Notice::StoreUnavailable)
+            .in_words(match error.kind {
+                ErrorKind::Full => "the store is full; nothing was changed",
+                ErrorKind::Unavailable
+                | ErrorKind::Timeout
+                | ErrorKind::Closed
+                | ErrorKind::Corrupt
+                | ErrorKind::TooLarge
+                | ErrorKind::Internal => "the store cannot be used now",
+            })
             .because(error.to_string());
         if error.kind.is_retryable() { refusal.for_now() } else { refusal }
     }
@@ -161,9 +217,19 @@ impl From<EngineError> for Refusal {
             EngineError::Busy(ref execution) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "nats unavailable: Busy")
                     .noticed(Notice::StoreUnavailable)
+                    .in_words(error.to_string())
                     .because(error.to_string())
                     .of_run(execution.as_str())
                     .for_now()
+            }
+            EngineError::UnknownGraph(_) => Self::new(StatusCode::NOT_FOUND, error.to_string())
+                .coded(Code::GraphNotFound)
+                .noticed(Notice::InvalidRequest),
+            EngineError::UnusableGraph { error: ref flaw, .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+                    .coded(Code::InvalidGraph)
+                    .noticed(Notice::InvalidRequest)
+                    .flawed(flaw)
             }
             EngineError::Log { ref execution, .. } => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "what is stored of this run cannot be read")
@@ -177,7 +243,7 @@ impl From<EngineError> for Refusal {
 impl From<Rejection> for Refusal {
     fn from(rejection: Rejection) -> Self {
         if let Reason::UnknownExecution(execution) = &rejection.reason {
-            return Self::run_not_found(execution.as_str());
+            return Self::run_not_found(execution.as_str()).in_words(rejection.to_string());
         }
         let status = match rejection.reason.kind() {
             _ if rejection.reason == Reason::ValueTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -186,7 +252,12 @@ impl From<Rejection> for Refusal {
             RejectionKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
             RejectionKind::SealFirst => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Self::new(status, rejection.reason.to_string()).noticed(Notice::InvalidRequest)
+        let refusal = Self::new(status, rejection.reason.to_string()).noticed(Notice::InvalidRequest);
+        let refusal = refusal.in_words(rejection.to_string());
+        match Code::of(&rejection.reason) {
+            Some(code) => refusal.coded(code),
+            None => refusal,
+        }
     }
 }
 

@@ -1,0 +1,247 @@
+//! What happened: the events of an execution by number, as they come, and the state as of one of them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyoco_core::event::{Event, EventEnvelope};
+use pyoco_core::ids::{EventSeq, ExecutionId, Version};
+use pyoco_core::record::{LogError, Record};
+use pyoco_core::state::State;
+use pyoco_ports::{ErrorKind, StoreError, StoredRecord};
+
+use crate::watch::Watcher;
+use crate::{Engine, EngineError};
+
+/// So many records are read at a time.
+const RECORDS_AT_ONCE: usize = 256;
+/// So many of the newest records are kept for those who follow.
+const RECENT: usize = 256;
+
+/// An event with its number.
+#[derive(Debug, Clone)]
+pub struct NumberedEvent {
+    /// Its number, from 1.
+    pub seq: EventSeq,
+    record: Arc<Record>,
+    position: usize,
+}
+
+impl NumberedEvent {
+    /// The event.
+    pub fn envelope(&self) -> Option<&EventEnvelope> {
+        self.record.events.get(self.position)
+    }
+}
+
+/// A page of events.
+#[derive(Debug, Clone)]
+pub struct EventPage {
+    /// The events.
+    pub events: Vec<NumberedEvent>,
+    /// The number of the last event there is.
+    pub last: EventSeq,
+}
+
+impl Engine {
+    /// The events of an execution after one, so many at most; `None` if there is no such execution.
+    pub async fn events(
+        &self,
+        execution: &ExecutionId,
+        after: EventSeq,
+        limit: usize,
+    ) -> Result<Option<EventPage>, EngineError> {
+        let seen = self.look(execution, |state| (state.version_before(after), state.events)).await?;
+        let Some((mut version, last)) = seen else { return Ok(None) };
+        let mut events = Vec::new();
+        while events.len() < limit && after < last {
+            let records = self.store.read_some(execution, version, RECORDS_AT_ONCE).await?;
+            let Some(newest) = records.last() else { break };
+            version = newest.version;
+            for stored in &records {
+                let record = Arc::new(decode(execution, stored)?);
+                events.extend(numbered(&record).filter(|event| event.seq > after && event.seq <= last));
+            }
+        }
+        events.truncate(limit);
+        Ok(Some(EventPage { events, last }))
+    }
+
+    /// The state as of an event; `None` if there is no such execution or no such event.
+    pub async fn state_at(
+        &self,
+        execution: &ExecutionId,
+        event: EventSeq,
+    ) -> Result<Option<State>, EngineError> {
+        let records = self.store.read(execution, Version(0)).await?;
+        let id = execution.clone();
+        // A long history takes a while to fold: not on a thread that others wait for.
+        let folded = tokio::task::spawn_blocking(move || {
+            State::as_of(id, records.iter().map(|record| record.bytes.as_slice()), event)
+        });
+        let folded = folded.await.map_err(|_| StoreError::plain(ErrorKind::Closed, "fold"))?;
+        folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })
+    }
+
+    /// Follows the events of an execution from behind one; `None` if there is no such execution.
+    pub async fn follow(
+        &self,
+        execution: &ExecutionId,
+        after: EventSeq,
+    ) -> Result<Option<Follower>, EngineError> {
+        // Before the look, so that nothing is missed in between.
+        let watcher = self.watch(execution);
+        let seen = |state: &State| {
+            let over_at = state.phase.is_terminal().then_some(state.events);
+            (state.version_before(after), over_at)
+        };
+        let Some((version, over_at)) = self.look(execution, seen).await? else { return Ok(None) };
+        let (engine, execution) = (self.clone(), execution.clone());
+        Ok(Some(Follower { engine, execution, watcher, version, after, over_at }))
+    }
+}
+
+/// Somebody who follows the events of an execution.
+#[derive(Debug)]
+pub struct Follower {
+    engine: Engine,
+    execution: ExecutionId,
+    watcher: Watcher,
+    /// Up to which record everything was given out.
+    version: Version,
+    after: EventSeq,
+    /// The event after which nobody need wait for more.
+    over_at: Option<EventSeq>,
+}
+
+impl Follower {
+    /// The next events, as soon as there are some; `None` once the execution has ended and everything was told. It may be dropped
+    /// while it waits and asked again.
+    pub async fn next(&mut self) -> Result<Option<Vec<NumberedEvent>>, EngineError> {
+        loop {
+            if self.over_at.is_some_and(|over_at| self.after >= over_at) {
+                return Ok(None);
+            }
+            let records = self.watcher.recent().after(&self.engine, &self.execution, self.version).await?;
+            if let Some(newest) = records.last() {
+                self.version = newest.seq;
+            }
+            let after = self.after;
+            let events: Vec<NumberedEvent> =
+                records.iter().flat_map(numbered).filter(|event| event.seq > after).collect();
+            if let Some(last) = events.last() {
+                self.after = last.seq;
+                self.over_at =
+                    self.over_at.or_else(|| events.iter().find(|event| ends(event)).map(|event| event.seq));
+                return Ok(Some(events));
+            }
+            if records.is_empty() {
+                self.watcher.beyond(self.version).await;
+            }
+        }
+    }
+}
+
+/// The newest records of an execution that somebody follows, so that each is read once and not once for each follower.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    records: Mutex<VecDeque<Arc<Record>>>,
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl Recent {
+    /// Takes a record that was appended or read just now.
+    pub(crate) fn add(&self, record: &Arc<Record>) {
+        let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        match records.back().map(|last| last.seq.next()) {
+            Some(next) if record.seq < next => return,
+            // What lies in between is not here: what is older is no use.
+            Some(next) if record.seq > next => records.clear(),
+            Some(_) | None => {}
+        }
+        records.push_back(record.clone());
+        if records.len() > RECENT {
+            records.pop_front();
+        }
+    }
+
+    /// Records after a version, without a gap; none if there are none yet.
+    async fn after(
+        &self,
+        engine: &Engine,
+        execution: &ExecutionId,
+        version: Version,
+    ) -> Result<Vec<Arc<Record>>, EngineError> {
+        if let Some(known) = self.known(version) {
+            return Ok(known);
+        }
+        // One reads for all who wait here.
+        let reading = self.reading.lock().await;
+        if let Some(known) = self.known(version) {
+            return Ok(known);
+        }
+        let stored = engine.store.read_some(execution, version, RECORDS_AT_ONCE).await?;
+        let decoded = stored.iter().map(|stored| decode(execution, stored).map(Arc::new));
+        let records = decoded.collect::<Result<Vec<_>, _>>()?;
+        for record in &records {
+            self.add(record);
+        }
+        drop(reading);
+        Ok(records)
+    }
+
+    fn known(&self, version: Version) -> Option<Vec<Arc<Record>>> {
+        let records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, last) = (records.front()?.seq, records.back()?.seq);
+        let is_here = first <= version.next() && version < last;
+        is_here.then(|| records.iter().filter(|record| record.seq > version).cloned().collect())
+    }
+}
+
+fn numbered(record: &Arc<Record>) -> impl Iterator<Item = NumberedEvent> + '_ {
+    let first = record.first_event.0;
+    (0..record.events.len()).zip(first..).map(|(position, seq)| NumberedEvent {
+        seq: EventSeq(seq),
+        record: record.clone(),
+        position,
+    })
+}
+
+/// Nothing but the archive mark follows. Where a cancel was requested only a cancel ends.
+fn ends(event: &NumberedEvent) -> bool {
+    match event.envelope().map(|envelope| &envelope.event) {
+        Some(Event::ExecutionCompleted(_) | Event::ExecutionFailed(_) | Event::ExecutionCanceled(_)) => true,
+        Some(
+            Event::ExecutionCreated(_)
+            | Event::ExecutionStarted(_)
+            | Event::ExecutionArchived(_)
+            | Event::ExecutionCancelRequested(_)
+            | Event::ExecutionFailRequested(_),
+        )
+        | None => false,
+        Some(
+            Event::NodeCreated(_)
+            | Event::NodeReady(_)
+            | Event::NodeStarted(_)
+            | Event::NodeProgressReported(_)
+            | Event::NodeWaiting(_)
+            | Event::NodeResumeRequested(_)
+            | Event::NodeResumed(_)
+            | Event::NodeSucceeded(_)
+            | Event::NodeFailReported(_)
+            | Event::NodeFailed(_)
+            | Event::NodeCancelRequested(_)
+            | Event::NodeCanceled(_)
+            | Event::NodeInterruptRequested(_)
+            | Event::ForkOpened(_)
+            | Event::JoinGateUpdated(_)
+            | Event::JoinPassed(_),
+        ) => false,
+    }
+}
+
+pub(crate) fn decode(execution: &ExecutionId, stored: &StoredRecord) -> Result<Record, EngineError> {
+    Record::decode(&stored.bytes).map_err(|error| EngineError::Log {
+        execution: execution.clone(),
+        error: LogError::Unreadable { seq: stored.version, error },
+    })
+}

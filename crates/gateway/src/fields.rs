@@ -1,0 +1,256 @@
+//! The members of a command's body, each of its kind and within its bounds. Everything that is wrong is told at once.
+//!
+//! A null says the same as nothing; members that nobody asks for are ignored.
+
+use std::ops::RangeInclusive;
+
+use pyoco_api::Location;
+use pyoco_core::ids::{Attempt, InvalidId};
+use pyoco_core::json::{Json, Object};
+use pyoco_core::notice::Notice;
+use serde_json::{Map, Value};
+
+use crate::error::Refusal;
+use crate::validation::Inputs;
+
+/// The longest text that says why.
+pub(crate) const REASON: usize = 2_000;
+/// The longest text of a message for people.
+pub(crate) const MESSAGE: usize = 4_000;
+/// The longest key of a wait, code of an error, name of a graph.
+pub(crate) const WORD: usize = 256;
+
+/// Members that are still to be read.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    members: Map<String, Value>,
+    way: Vec<Location>,
+    inputs: Inputs,
+}
+
+impl Fields {
+    pub(crate) fn of_body(members: Map<String, Value>) -> Self {
+        Self { members, way: vec!["body".into()], inputs: Inputs::default() }
+    }
+
+    /// Refuses the request if anything was wrong.
+    pub(crate) fn finish(self) -> Result<(), Refusal> {
+        self.inputs.finish(Notice::InvalidRequest)
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.members.get_mut(name).map(Value::take).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&mut self, steps: &[Location], kind: &str, rule: impl Into<String>, given: Value) {
+        let way: Vec<Location> = self.way.iter().chain(steps).cloned().collect();
+        self.inputs.wrong(kind, way, rule, given, None);
+    }
+
+    /// Says of a member that it has to be there.
+    pub(crate) fn missing(&mut self, name: &'static str) {
+        self.wrong(&[name.into()], "missing", "it is required", Value::Null);
+    }
+
+    /// Whether a member is there, and not null.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.members.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Any value.
+    pub(crate) fn any(&mut self, name: &'static str) -> Option<Json> {
+        self.take(name).map(Json)
+    }
+
+    /// A text of so many characters at most.
+    pub(crate) fn text(&mut self, name: &'static str, longest: usize) -> Option<String> {
+        let given = self.take(name)?;
+        self.short(&[name.into()], given, longest)
+    }
+
+    fn short(&mut self, steps: &[Location], given: Value, longest: usize) -> Option<String> {
+        match given {
+            Value::String(text) if text.chars().nth(longest).is_none() => return Some(text),
+            Value::String(_) => {
+                self.wrong(
+                    steps,
+                    "string_too_long",
+                    format!("it is longer than {longest} characters"),
+                    given,
+                );
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                self.wrong(steps, "string_type", "it must be a text", given);
+            }
+        }
+        None
+    }
+
+    /// A text with a rule of its own.
+    pub(crate) fn id<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, InvalidId>,
+    ) -> Option<T> {
+        // The rule has a bound of its own.
+        let text = self.text(name, usize::MAX)?;
+        match rule(&text) {
+            Ok(id) => Some(id),
+            Err(error) => {
+                self.wrong(&[name.into()], "value_error", error.reason, Value::String(text));
+                None
+            }
+        }
+    }
+
+    /// A list of texts.
+    pub(crate) fn texts(&mut self, name: &'static str, longest: usize) -> Vec<String> {
+        let items = match self.take(name) {
+            None => return Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.wrong(&[name.into()], "list_type", "it must be a list of texts", other);
+                return Vec::new();
+            }
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for (position, item) in (0_u64..).zip(items) {
+            texts.extend(self.short(&[name.into(), Location::Position(position)], item, longest));
+        }
+        texts
+    }
+
+    /// An object, as it is.
+    pub(crate) fn object(&mut self, name: &'static str) -> Option<Object> {
+        match self.take(name)? {
+            Value::Object(members) => return Some(Object(members)),
+            other
+            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                self.wrong(&[name.into()], "dict_type", "it must be an object", other);
+            }
+        }
+        None
+    }
+
+    /// An object whose members are read, too.
+    pub(crate) fn inside<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let Object(members) = self.object(name)?;
+        let outside = std::mem::replace(&mut self.members, members);
+        self.way.push(name.into());
+        let inside = read(self);
+        self.way.pop();
+        self.members = outside;
+        Some(inside)
+    }
+
+    /// A number between two others.
+    pub(crate) fn number(&mut self, name: &'static str, bounds: RangeInclusive<f64>) -> Option<f64> {
+        let given = self.take(name)?;
+        let Value::Number(number) = &given else {
+            self.wrong(&[name.into()], "float_type", "it must be a number", given);
+            return None;
+        };
+        let number = number.as_f64().filter(|number| bounds.contains(number));
+        if number.is_none() {
+            let rule = format!("it must be a number from {} to {}", bounds.start(), bounds.end());
+            self.wrong(&[name.into()], "value_error", rule, given);
+        }
+        number
+    }
+
+    /// A whole number from 1 on.
+    pub(crate) fn count(&mut self, name: &'static str, most: u64) -> Option<u64> {
+        let given = self.take(name)?;
+        let whole =
+            given.as_u64().or_else(|| as_whole(given.as_f64()?)).filter(|number| (1..=most).contains(number));
+        if whole.is_none() {
+            self.wrong(
+                &[name.into()],
+                "int_type",
+                format!("it must be a whole number from 1 to {most}"),
+                given,
+            );
+        }
+        whole
+    }
+
+    /// Which attempt of a node.
+    pub(crate) fn attempt(&mut self) -> Option<Attempt> {
+        let number = self.count("attempt", u32::MAX.into())?;
+        u32::try_from(number).ok().map(Attempt)
+    }
+}
+
+/// `2.0` is as whole as `2`.
+fn as_whole(number: f64) -> Option<u64> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and bounded below")]
+    (number.fract() == 0.0 && (0.0..9e15).contains(&number)).then_some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        let Value::Object(members) = value else { panic!("no object: {value}") };
+        Fields::of_body(members)
+    }
+
+    fn ways(fields: &Fields) -> Vec<String> {
+        let steps = |problem: &pyoco_api::InputProblem| {
+            problem.loc.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
+        };
+        fields.inputs.problems().iter().map(steps).collect()
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_found_with_its_way() {
+        let mut read = fields(json!({
+            "reason": 5, "tags": ["a", 1, "xyz"], "attempt": 0, "progress": "x", "input": [],
+            "error": {"code": {}, "message": "m"}, "unknown": 1, "nothing": null
+        }));
+        assert_eq!(read.text("reason", 9), None);
+        assert_eq!(read.texts("tags", 2), ["a"]);
+        assert_eq!(read.attempt(), None);
+        assert_eq!(read.number("progress", 0.0..=100.0), None);
+        assert!(read.object("input").is_none());
+        let inner = read.inside("error", |inner| (inner.text("code", 9), inner.text("message", 9)));
+        assert_eq!(inner, Some((None, Some("m".to_owned()))));
+        assert_eq!(read.any("nothing"), None);
+        assert_eq!(
+            ways(&read),
+            [
+                "body.reason",
+                "body.tags.1",
+                "body.tags.2",
+                "body.attempt",
+                "body.progress",
+                "body.input",
+                "body.error.code"
+            ]
+        );
+        assert!(read.finish().is_err());
+    }
+
+    #[test]
+    fn bounds_belong_to_what_they_bound() {
+        let mut read = fields(json!({"a": "éé", "b": 100, "c": 0, "attempt": 2.0, "d": 4_294_967_296_u64}));
+        assert_eq!(read.text("a", 2).as_deref(), Some("éé"));
+        assert_eq!(read.number("b", 0.0..=100.0), Some(100.0));
+        assert_eq!(read.number("c", 0.0..=100.0), Some(0.0));
+        assert_eq!(read.attempt(), Some(Attempt(2)));
+        assert!(ways(&read).is_empty());
+        for wrong in [json!(101), json!(-1), json!(100.5), json!(true)] {
+            let mut read = fields(json!({"progress": wrong}));
+            assert_eq!(read.number("progress", 0.0..=100.0), None);
+            assert_eq!(ways(&read), ["body.progress"]);
+        }
+        for wrong in [json!(0), json!(-1), json!(1.5), json!("1"), json!(4_294_967_296_u64)] {
+            let mut read = fields(json!({"attempt": wrong}));
+            assert_eq!(read.attempt(), None, "{wrong}");
+            assert_eq!(ways(&read), ["body.attempt"], "{wrong}");
+        }
+    }
+}

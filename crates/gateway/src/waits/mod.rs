@@ -1,0 +1,122 @@
+//! What waits for a person, over all executions.
+
+use axum::Json;
+use axum::extract::State;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use pyoco_api::{Extra, Location, Wait, WaitPage};
+use pyoco_core::ids::NodeId;
+use pyoco_core::json::{self, Limits};
+use pyoco_core::notice::Notice;
+use pyoco_core::state::{NodeStatus, State as Folded};
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{WaitFilter, WaitPlace};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::caller::Viewer;
+use crate::docs::{Denied, Listed};
+use crate::error::Denial;
+use crate::query::Query;
+use crate::validation::Inputs;
+
+/// The longest age that can be asked for: a hundred years.
+const OLDEST: f64 = 3.2e9;
+/// What a cursor may hold: an instant, an execution and a node.
+const CURSOR: Limits = Limits { bytes: 8 << 10, depth: 1 };
+
+/// Nodes that wait for somebody, newest first. `POST …/resume` answers one.
+#[utoipa::path(get, operation_id = "listWaits", tag = "waits", path = "/waits", params(
+    ("tag" = Option<String>, Query, description = "of executions with this label"),
+    ("olderThanSec" = Option<f64>, Query, minimum = 0, description = "that have waited for so long"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200), ("cursor" = Option<String>, Query)
+), responses((status = 200, description = "The waits.", body = WaitPage), Listed, Denied))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Viewer(caller): Viewer,
+    query: Query,
+) -> Result<Json<WaitPage>, Denial> {
+    let mut inputs = Inputs::default();
+    let limit = query.integer(&mut inputs, "limit", 1..=200, 50);
+    let age = age(&mut inputs, &query);
+    let cursor = query.cursor(&mut inputs, decode);
+    inputs.finish(Notice::InvalidListQuery)?;
+    let filter = WaitFilter {
+        tenant: caller.tenant.clone(),
+        label: query.filled("tag").map(str::to_owned),
+        since_before: age.map(|age| before(app.clock.now(), age)),
+        cursor,
+    };
+    let page = app.engine.store().waits(&filter, limit as usize).await?;
+    let next_cursor = page.next.as_ref().map(encode);
+    let mut items = Vec::with_capacity(page.waits.len());
+    for place in page.waits {
+        let shown = app.engine.look(&place.execution, |state| shown(state, &place.node)).await?;
+        // One that was answered since is not there any more.
+        items.extend(shown.flatten());
+    }
+    Ok(Json(WaitPage { items, next_cursor }))
+}
+
+fn age(inputs: &mut Inputs, query: &Query) -> Option<f64> {
+    let age = query.number(inputs, "olderThanSec")?;
+    if (0.0..=OLDEST).contains(&age) {
+        return Some(age);
+    }
+    let place: [Location; 2] = ["query".into(), "olderThanSec".into()];
+    inputs.wrong("value_error", place, "it must be a number of seconds, 0 or more", json!(age), None);
+    None
+}
+
+fn before(now: Timestamp, seconds: f64) -> Timestamp {
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by a hundred years")]
+    let micros = (seconds * 1e6) as i64;
+    Timestamp::from_micros(now.as_micros().saturating_sub(micros))
+}
+
+fn shown(state: &Folded, node_id: &NodeId) -> Option<Wait> {
+    let node = state.nodes.get(node_id).filter(|node| node.status == NodeStatus::Waiting)?;
+    let (waiting, origin) = (node.waiting.as_ref()?, state.origin.as_ref()?);
+    Some(Wait {
+        execution_id: state.id.to_string(),
+        graph_id: origin.flow.clone(),
+        node_id: node_id.to_string(),
+        wait_key: waiting.key.clone(),
+        prompt: waiting.prompt.as_ref().map_or(Value::Null, |prompt| prompt.0.clone()),
+        since: waiting.since,
+        tags: state.labels.clone(),
+        extra: Extra::new(),
+    })
+}
+
+fn encode(place: &WaitPlace) -> String {
+    // An instant and two ids always have a JSON form.
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).unwrap_or_default())
+}
+
+fn decode(text: &str) -> Option<WaitPlace> {
+    if text.len() > CURSOR.bytes * 2 {
+        return None;
+    }
+    json::decode(&URL_SAFE_NO_PAD.decode(text).ok()?, CURSOR).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::ids::ExecutionId;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_its_text_form() {
+        let place = WaitPlace {
+            since: Timestamp::from_micros(1_700_000_000_123_456),
+            execution: ExecutionId::new("e-1").unwrap(),
+            node: NodeId::new("retry/2/frage?").unwrap(),
+        };
+        assert_eq!(decode(&encode(&place)), Some(place));
+        for text in ["", "!!!", "e30", &"A".repeat(20_000)] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
+}
