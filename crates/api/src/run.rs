@@ -3,7 +3,9 @@
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{Extra, RunStatus, Waiting};
 
@@ -239,13 +241,32 @@ pub enum RunList {
 }
 
 /// One run of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RunEntry {
     /// What a list shows unless told otherwise.
     Summary(Box<RunSummary>),
     /// With `include=full` (or `all`): the whole run, with its task records.
     Full(Box<RunSnapshot>),
+}
+
+// Written by hand: derived, it would be `oneOf`, and a whole snapshot has all that a summary has.
+impl PartialSchema for RunEntry {
+    fn schema() -> RefOr<Schema> {
+        let forms = [RunSummary::name(), RunSnapshot::name()].map(Ref::from_schema_name);
+        let any = forms.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item);
+        let description = "One run of a list: a summary, or with `include=full` (or `all`) the whole run.";
+        RefOr::T(Schema::AnyOf(any.description(Some(description)).build()))
+    }
+}
+
+impl ToSchema for RunEntry {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((RunSummary::name().into_owned(), RunSummary::schema()));
+        schemas.push((RunSnapshot::name().into_owned(), RunSnapshot::schema()));
+        RunSummary::schemas(schemas);
+        RunSnapshot::schemas(schemas);
+    }
 }
 
 /// The answer of `GET /runs/{run_id}/tasks`.

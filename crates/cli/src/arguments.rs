@@ -28,8 +28,7 @@ pub fn parse<T: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result
 /// The subcommand that was meant, or the program itself.
 fn meant(program: &Command, arguments: &[OsString]) -> Command {
     let named = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
-    let found = named.into_iter().find_map(|name| program.find_subcommand(name));
-    found.unwrap_or(program).clone()
+    named.fold(program, |command, name| command.find_subcommand(name).unwrap_or(command)).clone()
 }
 
 fn refuse(mut command: Command, error: &clap::Error) -> Failure {

@@ -1,7 +1,7 @@
 //! How a command fails: what is said on standard error, and the exit code.
 //!
 //! The form is the contract's: a title with its number, then `- reason`, `- usage`, `- hint`. Exit codes: 0 done, 1 something that
-//! the caller can mend, 130 interrupted.
+//! the caller can mend, 130 interrupted or canceled.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -47,6 +47,11 @@ impl Failure {
     /// The user pressed Ctrl-C, and knows it.
     pub const fn interrupted() -> Self {
         Self { title: String::new(), notes: Vec::new(), exit_code: 130 }
+    }
+
+    /// What was followed was canceled, and its last event has said so.
+    pub const fn canceled() -> Self {
+        Self::interrupted()
     }
 
     /// Nobody reads the output any more, as after `| head`. That is how it was meant.

@@ -11,3 +11,7 @@ pub mod foreground;
 pub mod output;
 pub mod serve;
 pub mod table;
+
+/// Requests and rows are many small values that one thread makes and another drops; the allocator of the system locks for each.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -18,6 +18,11 @@ pub fn line(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Says something beside the output, on standard error. With standard error gone there is nobody left to tell.
+pub fn aside(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+}
+
 /// Writes text as it is, at once.
 pub fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{Gateway, Piece, Reply, run, snapshot};
+use support::{Gateway, Piece, Reply, json, run, snapshot};
 
 /// Starts the program on a new terminal of 100 columns; gives it and the other end of the terminal.
 fn on_terminal(gateway: &Gateway, arguments: &[&str], no_color: bool) -> (Child, File) {
@@ -180,4 +180,42 @@ fn an_interrupt_ends_a_watch_into_a_pipe_that_nobody_reads() {
     let mut text = String::new();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "");
+}
+
+const EVENT: &str = "id: 1\nevent: NODE_READY\ndata: {\"seq\":1,\"eventId\":\"x\",\"executionId\":\"e-1\",\"type\":\"NODE_READY\",\
+                     \"occurredAt\":\"2026-01-31T00:00:00Z\",\"actor\":{\"kind\":\"system\"},\"schemaVersion\":1,\
+                     \"payload\":{\"nodeId\":\"a\"}}\n\n";
+
+#[test]
+fn waits_are_a_table_on_a_terminal() {
+    let gateway = Gateway::start(|_, _| {
+        let prompt = serde_json::json!({"question": "long ".repeat(40)});
+        let wait = serde_json::json!({
+            "executionId": "e-1", "graphId": "g", "nodeId": "ask", "waitKey": "k\u{1b}[2J", "prompt": prompt,
+            "since": "2026-01-31T00:00:00Z", "tags": [],
+        });
+        json(200, serde_json::json!({"items": [wait], "nextCursor": null}).to_string())
+    });
+    let (mut child, terminal) = on_terminal(&gateway, &["waits"], false);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(names, ["executionId", "nodeId", "waitKey", "since", "graphId", "prompt"]);
+    let row = lines.next().unwrap();
+    assert!(
+        row.starts_with("e-1          ask     k\\u{1b}[2J  ") && row.trim_end().ends_with('…'),
+        "{row:?}"
+    );
+}
+
+#[test]
+fn an_interrupt_ends_the_following_of_events() {
+    let gateway =
+        Gateway::start(|_, _| Reply::Events(vec![Piece::Bytes(EVENT.as_bytes().to_vec()), Piece::Hang]));
+    let (mut child, mut terminal) = on_terminal(&gateway, &["exec", "events", "e-1", "--follow"], false);
+    let text = wait_for(&mut terminal, "\r\n");
+    assert!(text.starts_with("    1  2026-01-31T00:00:00.000000Z  NODE_READY  "), "{text:?}");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
 }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use pyoco_api::{Detail, ErrorBody, WorkflowProblem};
+use pyoco_api::{Denial, DenialBody, Detail, ErrorBody, FieldProblem, WorkflowProblem};
+use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// Why a call gave no answer.
@@ -78,14 +80,38 @@ pub struct StatusError {
     pub call: Call,
     /// The body as text, cut when it is very long.
     pub body: String,
-    /// The same, when it has the contract's form.
+    /// The same, when it has the form of `/runs`, `/workers` and the rest.
     pub explanation: Option<ErrorBody>,
+    /// The same, when it has the form of `/executions`, `/graphs` and `/waits`.
+    pub denial: Option<Denial>,
+    flaws: Vec<WorkflowProblem>,
+    wrong_fields: Vec<FieldProblem>,
 }
 
 impl StatusError {
     pub(crate) fn new(status: u16, call: Call, body: String) -> Self {
-        let explanation = serde_json::from_str(&body).ok();
-        Self { status, call, body, explanation }
+        let explanation: Option<ErrorBody> = serde_json::from_str(&body).ok();
+        let denial = serde_json::from_str::<DenialBody>(&body).ok().map(|body| body.error);
+        let flaws = explanation.as_ref().map(|body| body.errors.clone());
+        let flaws = flaws.or_else(|| listed(denial.as_ref()?)).unwrap_or_default();
+        let wrong_fields = denial.as_ref().and_then(listed).unwrap_or_default();
+        Self { status, call, body, explanation, denial, flaws, wrong_fields }
+    }
+
+    /// The stable word for what is wrong, e.g. `COMMAND_REJECTED`, where the surface has such words.
+    pub fn code(&self) -> Option<&str> {
+        self.denial.as_ref().map(|denial| denial.code.as_str())
+    }
+
+    /// What is wrong, for people.
+    pub fn message(&self) -> Option<String> {
+        let said = self.denial.as_ref().map(|denial| denial.message.clone());
+        said.or_else(|| self.detail().map(ToString::to_string))
+    }
+
+    /// Which fields of what was sent are wrong, where the surface says so field by field.
+    pub fn field_problems(&self) -> &[FieldProblem] {
+        &self.wrong_fields
     }
 
     /// The contract's `detail`: a text, or a list of what is wrong with each input.
@@ -103,15 +129,23 @@ impl StatusError {
         self.explanation.as_ref()?.msg_id.as_deref()
     }
 
-    /// What is wrong with a flow.yaml that was sent, and where.
+    /// What is wrong with a flow.yaml or a graph that was sent, and where.
     pub fn workflow_problems(&self) -> &[WorkflowProblem] {
-        self.explanation.as_ref().map_or(&[], |body| &body.errors)
+        &self.flaws
     }
+}
+
+/// What a denial lists, if it lists things of this kind.
+fn listed<T: DeserializeOwned>(denial: &Denial) -> Option<Vec<T>> {
+    Vec::deserialize(denial.details.get("errors")?).ok()
 }
 
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HTTP {} {}", self.status, self.call)?;
+        if let Some(denial) = &self.denial {
+            return write!(f, ": {}: {}", denial.code, denial.message);
+        }
         match self.body.trim() {
             "" => Ok(()),
             body => write!(f, ": {body}"),
@@ -163,6 +197,29 @@ mod tests {
             error.workflow_problems().iter().map(|problem| problem.line).collect::<Vec<_>>(),
             [Some(1)]
         );
+    }
+
+    #[test]
+    fn a_body_with_a_code_is_taken_apart() {
+        let error = refused(
+            422,
+            r#"{"error":{"code":"INVALID_INPUT","message":"a: no; b: no","details":{"errors":[{"path":"a","message":"no"},{"path":"b","message":"no"}]}}}"#,
+        );
+        assert_eq!((error.code(), error.message().as_deref()), (Some("INVALID_INPUT"), Some("a: no; b: no")));
+        let paths: Vec<&str> = error.field_problems().iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!((paths, error.workflow_problems().len()), (vec!["a", "b"], 0));
+        assert_eq!(error.to_string(), "HTTP 422 GET /runs/x: INVALID_INPUT: a: no; b: no");
+    }
+
+    #[test]
+    fn the_flaws_of_a_graph_have_their_places() {
+        let error = refused(
+            422,
+            r#"{"error":{"code":"INVALID_GRAPH","message":"m","details":{"errors":[{"line":3,"column":7,"reason":"r","message":"no task"}]}}}"#,
+        );
+        let places: Vec<_> =
+            error.workflow_problems().iter().map(|problem| (problem.line, problem.column)).collect();
+        assert_eq!((places, error.field_problems().len()), (vec![(Some(3), Some(7))], 0));
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use pyoco_api::{RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted};
 use reqwest::Method;
-use reqwest::header::HeaderValue;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
 
 use crate::answer::Answer;
+use crate::command::under_key;
 use crate::error::Error;
-use crate::transport::{Client, Outgoing, bad_answer, refuse};
+use crate::transport::{Client, bad_answer};
 use crate::wait::is_terminal;
 
 /// Which runs a list shows. Empty texts count as not given.
@@ -177,12 +177,4 @@ impl Client {
             Some(_) | None => Ok(run),
         }
     }
-}
-
-/// A submission that may be repeated.
-fn under_key(outgoing: Outgoing, key: Option<&str>) -> Result<Outgoing, Error> {
-    let Some(key) = key else { return Ok(outgoing) };
-    let value = HeaderValue::from_str(key)
-        .map_err(|_| refuse("the idempotency key", "has characters that a header cannot carry"))?;
-    Ok(outgoing.with(|call| call.header("X-Idempotency-Key", value)))
 }

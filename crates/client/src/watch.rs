@@ -8,18 +8,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream};
 use pyoco_api::{WatchData, WatchEvent};
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::answer::Answer;
+use crate::connection::Connection;
 use crate::error::{Call, Error};
-use crate::sse::{Decoder, Frame, TooLong};
-use crate::transport::{Client, bad_answer, broken, open};
+use crate::sse::Frame;
+use crate::transport::{Client, bad_answer};
 use crate::wait::is_terminal;
 
 /// How long the gateway keeps a watch open that does not say.
@@ -101,12 +101,6 @@ struct Follow {
     pause: Duration,
 }
 
-struct Connection {
-    response: Response,
-    decoder: Decoder,
-    call: Call,
-}
-
 /// How a connection ended.
 enum Loss {
     /// The gateway closed it in good order.
@@ -129,12 +123,9 @@ impl Follow {
             };
             let silence = self.client.limits().silence;
             let loss = match timeout_at(self.deadline + LATE, connection.read(silence)).await {
-                Ok(Ok(Some(bytes))) => match connection.decoder.push(&bytes, &mut self.ready) {
+                Ok(Ok(Some(bytes))) => match connection.decode(&bytes, &mut self.ready) {
                     Ok(()) => continue,
-                    Err(TooLong) => {
-                        let error = bad_answer(&connection.call, "an event is longer than allowed");
-                        return self.end(Err(error));
-                    }
+                    Err(error) => return self.end(Err(error)),
                 },
                 Ok(Ok(None)) => Loss::Closed,
                 Ok(Err(error)) => Loss::Broken(error),
@@ -199,24 +190,13 @@ impl Follow {
         query.extend(self.options.since.map(|moment| ("since", moment.to_string())));
         query.extend(timeout_sec.map(|seconds| ("timeout_sec", seconds.to_string())));
         let outgoing = self.client.request(&Method::GET, &["runs", &self.run_id, "watch"])?.with(|call| {
-            let call = call.query(&query).header("accept", "text/event-stream");
+            let call = call.query(&query);
             match &self.last_id {
                 Some(id) => call.header("last-event-id", id),
                 None => call,
             }
         });
-        let call = outgoing.call.clone();
-        let limits = self.client.limits();
-        let response = match timeout(limits.request, open(outgoing)).await {
-            Ok(response) => response?,
-            Err(_) => return Err(Error::Timeout { call, limit: limits.request }),
-        };
-        let kind =
-            response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.starts_with("text/event-stream") {
-            return Err(bad_answer(&call, format!("the answer is no event stream but '{kind}'")));
-        }
-        Ok(Connection { response, decoder: Decoder::new(limits.answer_bytes), call })
+        Connection::open(&self.client, outgoing).await
     }
 
     /// The typed event; none when it is of a kind that this version does not know.
@@ -244,14 +224,5 @@ impl Follow {
         let json = json!({"event": name, "data": json});
         let event = WatchEvent { id: self.last_id.clone(), event: name, data: typed };
         Ok(Some(Answer::new(event, json)))
-    }
-}
-
-impl Connection {
-    async fn read(&mut self, silence: Duration) -> Result<Option<Bytes>, Error> {
-        match timeout(silence, self.response.chunk()).await {
-            Ok(part) => part.map_err(|error| broken(&self.call, &error)),
-            Err(_) => Err(Error::Timeout { call: self.call.clone(), limit: silence }),
-        }
     }
 }

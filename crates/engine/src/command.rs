@@ -215,7 +215,7 @@ impl Engine {
         bytes: Vec<u8>,
         by: &Actor,
         effects: &[Effect],
-    ) -> Result<Option<Append>, AppendError> {
+    ) -> Result<Option<Box<Append>>, AppendError> {
         let now = self.clock.now();
         let mut append = Append::new(state.id.clone(), before, bytes);
         append.durability = durability;
@@ -227,9 +227,7 @@ impl Engine {
             .iter()
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
             .find_map(|effect| projection::dead_letter(state, effect, by, now));
-        let wanted = append.clone();
-        let appended = self.store.append(append).await?;
-        Ok((!appended.consequences_done).then_some(wanted))
+        Ok(self.store.append(append).await?.left)
     }
 
     /// What one record had no room for follows at once.

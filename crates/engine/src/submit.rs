@@ -80,7 +80,9 @@ impl Engine {
         if let Some(id) = submission.key.or_else(own) {
             request = match submission.digest {
                 Some(digest) => request.known_by(id, digest),
-                None => request.with_id(id),
+                None if has_key => request.with_id(id),
+                // Nobody else knows this name, so there is nothing to compare.
+                None => request.known_by(id, Digest::default()),
             };
         }
         // What the name stands for now is no part of what was asked.

@@ -88,10 +88,10 @@ pub enum Durability {
 }
 
 /// What an append did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Appended {
-    /// Whether the consequences are done too; otherwise the caller carries them out.
-    pub consequences_done: bool,
+    /// The consequences, if the caller is to carry them out; the bytes of the record are not needed for that.
+    pub left: Option<Box<Append>>,
 }
 
 /// A record as it is stored.

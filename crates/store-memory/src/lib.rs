@@ -87,7 +87,7 @@ impl EventLog for MemoryStore {
         if wakes {
             self.bell.notify_waiters();
         }
-        Ok(Appended { consequences_done: true })
+        Ok(Appended { left: None })
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {

@@ -165,6 +165,13 @@ impl LocalIndex {
         }
     }
 
+    /// Whether this store has written it, and knows that already: then nobody need read it.
+    pub(crate) fn is_mine(&self, stored: &Stored) -> bool {
+        let key = stored.subject.rsplit_once('.').and_then(|(_, key)| ExecutionId::new(key).ok());
+        let known = key.and_then(|execution| self.known(&execution));
+        known.is_some_and(|known| known.revision == stored.sequence && known.author == Author::Me)
+    }
+
     /// Takes in what somebody wrote. `false` if it was this store.
     pub(crate) async fn take_in(&self, found: &Found) -> Result<bool, StoreError> {
         let _turn = self.turn(&found.execution).await;

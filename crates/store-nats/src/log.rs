@@ -2,6 +2,8 @@
 //!
 //! What follows from a record (snapshot, job, letter) is not done here: the engine does it, and does it again when it was lost.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use pyoco_core::digest::Digest;
@@ -22,8 +24,10 @@ const LARGE: usize = 900 * 1024;
 const ROOM: usize = 4 * 1024;
 /// How many records are asked for at once.
 const PAGE: usize = 1000;
-/// How often an append is tried whose record is not there and yet refused.
-const ATTEMPTS: usize = 3;
+/// How often an append is tried whose record is not there and yet refused: a cluster refuses while it is still at work on another
+/// one, which the look in between does not show yet. The pauses double; together they are half a second.
+const ATTEMPTS: u32 = 9;
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Which record of its execution a message is.
 const VERSION: &str = "Pyoco-Version";
@@ -52,8 +56,9 @@ impl Heads {
 
 #[async_trait]
 impl EventLog for NatsStore {
-    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let Append { execution, expected, bytes, .. } = append;
+    async fn append(&self, mut append: Append) -> Result<Appended, AppendError> {
+        let (execution, expected) = (append.execution.clone(), append.expected);
+        let bytes = std::mem::take(&mut append.bytes);
         let subject = names::events(&execution);
         let (headers, payload) = self.envelope(expected.next(), bytes).await?;
         // What this process knows is tried first; the server knows better.
@@ -62,7 +67,7 @@ impl EventLog for NatsStore {
             Some(head) if head.version == expected => Some(head.sequence),
             Some(_) | None => None,
         };
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let sequence = match behind {
                 Some(sequence) => sequence,
                 None => {
@@ -80,10 +85,15 @@ impl EventLog for NatsStore {
                 Ok(published) => {
                     let head = Head { version: expected.next(), sequence: published.sequence };
                     self.log.0.put(execution, head);
-                    return Ok(Appended { consequences_done: false });
+                    return Ok(Appended { left: Some(Box::new(append)) });
                 }
                 // Somebody was faster, or what we knew was old, or a cluster is still at work on a neighbour. Look.
-                Err(PublishError::WrongLastSequence) => behind = None,
+                Err(PublishError::WrongLastSequence) => {
+                    behind = None;
+                    if attempt > 0 {
+                        tokio::time::sleep(FIRST_PAUSE * 2_u32.pow(attempt)).await;
+                    }
+                }
                 Err(error) => return Err(error.into_store(APPEND).into()),
             }
         }

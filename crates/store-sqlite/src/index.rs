@@ -30,7 +30,7 @@ pub(crate) use columns;
 #[async_trait]
 impl RunIndex for SqliteStore {
     async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
-        let row = Stored::of(&row)?;
+        let row = Stored::of(row)?;
         // Derived from the log, so it can be made again.
         let terms = Terms { operation: "put a row", durability: Durability::Process, wakes: None };
         self.write(terms, move |connection| row.put(connection)).await
@@ -164,7 +164,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(crate) fn of(row: &IndexRow) -> Result<Self, StoreError> {
+    pub(crate) fn of(row: IndexRow) -> Result<Self, StoreError> {
         let refused = |error| StoreError::new(ErrorKind::Internal, "put a row", error);
         let summary = serde_json::to_string(&row.summary).map_err(refused)?;
         let is_tag = |label: &String| row.summary.tag.as_ref().is_some_and(|tag| tag.as_str() == label);
@@ -176,7 +176,7 @@ impl Stored {
         } else {
             None
         };
-        Ok(Self { row: row.clone(), status: row.summary.status.to_string(), summary, labelled, waits })
+        Ok(Self { status: row.summary.status.to_string(), row, summary, labelled, waits })
     }
 
     /// Writes the row unless a newer one is there.
@@ -286,8 +286,8 @@ mod tests {
     /// Row by row: how many rows of any table the writing of it changed.
     fn changes(connection: &Connection, rows: &[IndexRow]) -> Vec<u64> {
         let mut before = connection.total_changes();
-        let put = |row| {
-            Stored::of(row).unwrap().put(connection).unwrap();
+        let put = |row: &IndexRow| {
+            Stored::of(row.clone()).unwrap().put(connection).unwrap();
             let after = connection.total_changes();
             after - std::mem::replace(&mut before, after)
         };

@@ -10,16 +10,16 @@ use crate::{SqliteStore, dead_letters, error, index, queue};
 
 #[async_trait]
 impl EventLog for SqliteStore {
-    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+    async fn append(&self, mut append: Append) -> Result<Appended, AppendError> {
         let terms = Terms {
             operation: "append",
             durability: append.durability,
             wakes: append.enqueue.as_ref().map(|job| job.tag.clone()),
         };
         let expected = append.expected;
-        let row = append.row.as_ref().map(index::Stored::of).transpose()?;
+        let row = append.row.take().map(index::Stored::of).transpose()?;
         match self.write(terms, move |connection| write(connection, &append, row.as_ref())).await? {
-            None => Ok(Appended { consequences_done: true }),
+            None => Ok(Appended { left: None }),
             Some(actual) => Err(AppendError::Conflict { expected, actual }),
         }
     }

@@ -46,7 +46,7 @@ async fn each_of_five_hundred_appends_at_once_is_answered() {
     for task in tasks {
         match task.await.unwrap() {
             Ok(appended) => {
-                assert!(appended.consequences_done);
+                assert!(appended.left.is_none());
                 done += 1;
             }
             Err(AppendError::Conflict { expected: Version(0), actual: Version(1) }) => lost += 1,

@@ -163,7 +163,7 @@ impl<'a> Side<'a> {
         append.enqueue = dice.random_bool(0.3).then(|| job(name, tag_name));
         append.row = dice.random_bool(0.5).then(|| row(name, append.expected.0 + 1, now));
         let answer = match self.store.append(append.clone()).await {
-            Ok(appended) if appended.consequences_done => "appended".to_owned(),
+            Ok(appended) if appended.left.is_none() => "appended".to_owned(),
             Ok(_) => {
                 assert!(self.terms == Terms::RealTime, "these stores do it in one step");
                 self.carry_out(append, now).await;

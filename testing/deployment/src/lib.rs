@@ -60,17 +60,18 @@ impl EventLog for Faulty {
         if spend(&self.unavailable) {
             return Err(StoreError::plain(ErrorKind::Unavailable, "append").into());
         }
-        let append = if self.bare.load(Ordering::SeqCst) {
-            Append { row: None, enqueue: None, drop_job: false, dead_letter: None, ..append }
+        let (append, left) = if self.bare.load(Ordering::SeqCst) {
+            let left = Box::new(append.clone());
+            (Append { row: None, enqueue: None, drop_job: false, dead_letter: None, ..append }, Some(left))
         } else {
-            append
+            (append, None)
         };
         let appended = self.inner.append(append).await?;
         let every = self.time_out_every.load(Ordering::SeqCst);
         if spend(&self.time_out) || (every > 0 && number.is_multiple_of(every)) {
             return Err(StoreError::plain(ErrorKind::Timeout, "append").into());
         }
-        Ok(Appended { consequences_done: appended.consequences_done && !self.bare.load(Ordering::SeqCst) })
+        Ok(Appended { left: appended.left.or(left) })
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {

@@ -36,9 +36,15 @@ fn refused(refusal: &StatusError) -> Failure {
         let text = problem.message.as_ref().unwrap_or(&problem.reason);
         failure = failure.note("detail", format!("{place}{text}"));
     }
-    failure.hint(match refusal.status {
-        401 => "pass --api-key or set PYOCO_API_KEY",
-        403 => "check the API key",
+    failure.hint(match (refusal.status, refusal.code()) {
+        (401, _) => "pass --api-key or set PYOCO_API_KEY",
+        (403, _) => "check the API key",
+        (_, Some("COMMAND_REJECTED")) => "pyoco-client exec get EXECUTION_ID shows where it stands",
+        (_, Some("IDEMPOTENCY_KEY_REUSED")) => "choose another --idempotency-key, or none",
+        (_, Some("EXECUTION_NOT_FOUND")) => "pyoco-client exec list shows what there is",
+        (_, Some("NODE_NOT_FOUND")) => "pyoco-client exec get EXECUTION_ID shows its nodes",
+        (_, Some("GRAPH_NOT_FOUND")) => "pyoco-client graph list shows what there is",
+        (_, Some("PRECONDITION_FAILED")) => "pyoco-client graph get NAME shows the newest version",
         _ => "check server status and request parameters",
     })
 }

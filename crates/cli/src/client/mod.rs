@@ -1,10 +1,17 @@
 //! `pyoco-client`: one request to a gateway, or a watch, and what comes back on standard output.
 
+mod command;
+mod events;
+mod exec;
 mod failure;
+mod graph;
 mod listing;
+mod node;
 mod options;
 mod params;
 mod progress;
+mod rows;
+mod waits;
 mod watch;
 
 use std::ffi::OsString;
@@ -49,13 +56,16 @@ async fn run(options: Options) -> Result<(), Failure> {
         Command::Cancel(options) => watch::cancel(&client, &options).await,
         Command::Workers(options) => listing::workers(&client, options).await,
         Command::Metrics => output::text(&client.get_metrics().await?),
+        Command::Exec(command) => exec::run(&client, command).await,
+        Command::Node(command) => node::run(&client, command).await,
+        Command::Graph(command) => graph::run(&client, command).await,
+        Command::Waits(options) => waits::list(&client, options).await,
     }
 }
 
 async fn submit(client: &Client, options: Submit) -> Result<(), Failure> {
-    let params = params::gather(&options)?;
-    let tags = options.tags.unwrap_or_default();
-    let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+    let params = params::of_run(&options)?;
+    let tags = labels(options.tags.as_deref());
     let request = SubmitRequest { flow_name: options.flow_name, params, tag: options.tag, tags };
     let submitted = match options.repeat.idempotency_key {
         Some(key) => client.submit_run_with_key(&request, &key).await?,
@@ -68,14 +78,24 @@ async fn submit_yaml(client: &Client, options: &SubmitYaml) -> Result<(), Failur
     let path = &options.workflow_file;
     let workflow =
         params::read_file(path, MOST_WORKFLOW_BYTES).map_err(|error| Failure::file(path, &error))?;
-    if let Err(error) = std::str::from_utf8(&workflow) {
-        let reason = format!("{path}: byte {} is not UTF-8", error.valid_up_to());
-        return Err(Failure::arguments(reason).hint("save the file as UTF-8"));
-    }
+    let workflow = utf8(path, workflow)?;
     let (flow_name, tag) = (&options.flow_name, &options.tag);
     let submitted = match &options.repeat.idempotency_key {
         Some(key) => client.submit_run_yaml_with_key(workflow, flow_name, tag, key).await?,
         None => client.submit_run_yaml(workflow, flow_name, tag).await?,
     };
     output::json(submitted.json())
+}
+
+/// Labels that are separated by commas.
+fn labels(text: Option<&str>) -> Vec<String> {
+    let labels = text.unwrap_or_default().split(',').map(str::trim);
+    labels.filter(|label| !label.is_empty()).map(str::to_owned).collect()
+}
+
+fn utf8(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let reason = format!("{path}: byte {} is not UTF-8", error.utf8_error().valid_up_to());
+        Failure::arguments(reason).hint("save the file as UTF-8")
+    })
 }

@@ -117,6 +117,9 @@ impl Sink for Runs {
                 self.index.gone(&execution).await?;
                 continue;
             }
+            if self.index.is_mine(stored) {
+                continue;
+            }
             match Found::read(&self.settings, stored) {
                 Some(found) => drop(last.insert(found.execution.clone(), found)),
                 None => tracing::debug!(subject = stored.subject, "no snapshot of a run"),

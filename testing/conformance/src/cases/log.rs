@@ -99,7 +99,7 @@ pub(crate) async fn consequences(subject: &dyn Subject) -> Verdict {
         at: at(0),
         body: b"{}".to_vec(),
     });
-    let done = store.append(append).await.unwrap().consequences_done;
+    let done = store.append(append).await.unwrap().left.is_none();
     let found = (
         store.get(&execution("e")).await.unwrap().is_some(),
         store.depth(&tag("default")).await.unwrap() == 1,

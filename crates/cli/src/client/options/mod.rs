@@ -1,11 +1,21 @@
 //! What `pyoco-client` can be asked, as clap understands it. Every help ends with an example that works.
 
+pub(super) mod command;
+pub(super) mod exec;
+pub(super) mod form;
+pub(super) mod graph;
+pub(super) mod node;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use self::exec::ExecCommand;
+use self::graph::GraphCommand;
+use self::node::NodeCommand;
 
 /// The gateway that is asked when nobody says which.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
 
-/// Submit runs to a gateway, look at them, watch them, cancel them.
+/// Submit runs to a gateway, look at them, watch them, cancel them; drive executions and answer what waits.
 #[derive(Debug, Parser)]
 #[command(
     name = "pyoco-client",
@@ -16,6 +26,8 @@ pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
   pyoco-client submit-yaml --workflow-file flow.yaml --flow-name main --tag default
   pyoco-client watch RUN_ID --until-terminal --output status
   pyoco-client --server http://gateway:8000 list --output table
+  pyoco-client waits
+  pyoco-client node resume EXECUTION_ID NODE_ID --key KEY --output '{\"approved\": true}'
 
 Exit codes: 0 done, 1 failed (the reason is on standard error), 130 interrupted."
 )]
@@ -110,6 +122,38 @@ separated by tabs.")]
     #[command(after_help = "Example:
   pyoco-client metrics")]
     Metrics,
+    /// Create and drive executions, look at them and at what happened to them
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  pyoco-client exec create approval --param amount=120 --start
+  pyoco-client exec events EXECUTION_ID --follow"
+    )]
+    Exec(ExecCommand),
+    /// Drive the nodes of an execution from outside, and answer those that wait
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  pyoco-client node start EXECUTION_ID NODE_ID --worker-id me
+  pyoco-client node success EXECUTION_ID NODE_ID --output '{\"rows\": 3}'"
+    )]
+    Node(NodeCommand),
+    /// Keep flows under names, in numbered versions
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  pyoco-client graph put approval flow.yaml
+  pyoco-client graph list"
+    )]
+    Graph(GraphCommand),
+    /// List what waits for a person, newest first
+    #[command(after_help = "Examples:
+  pyoco-client waits
+  pyoco-client waits --tag finance --older-than-sec 3600 --json
+
+A terminal gets a table, a pipe gets lines of execution, node, key, since, graph and prompt, separated
+by tabs.")]
+    Waits(Waits),
 }
 
 #[derive(Debug, Args)]
@@ -284,6 +328,20 @@ pub(super) struct Workers {
     /// The same as --output json
     #[arg(long, conflicts_with = "output")]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Waits {
+    /// Only of executions with this label
+    #[arg(long)]
+    pub(super) tag: Option<String>,
+    /// Only what has waited for so long
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub(super) older_than_sec: Option<f64>,
+    #[command(flatten)]
+    pub(super) page: form::Page,
+    #[command(flatten)]
+    pub(super) output: form::RowsOutput,
 }
 
 /// JSON or a table.
