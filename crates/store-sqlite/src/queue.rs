@@ -140,6 +140,10 @@ impl WorkQueue for SqliteStore {
 }
 
 const QUEUED: &str = "SELECT execution FROM jobs WHERE tag = ?1 ORDER BY id";
+/// Along the order of the jobs: by their time SQLite would sort all that wait to find the first.
+const AVAILABLE: &str = "SELECT id FROM jobs INDEXED BY jobs_in_order \
+    WHERE tag = ?1 AND available_at <= ?2 ORDER BY id LIMIT ?3";
+const EARLIEST: &str = "SELECT available_at FROM jobs WHERE tag = ?1 ORDER BY available_at LIMIT 1";
 const DEPTH: &str = "SELECT count(*) FROM jobs WHERE tag = ?1";
 
 impl SqliteStore {
@@ -180,9 +184,8 @@ fn available(connection: &Connection, tag: &Tag, most: usize, now: Timestamp) ->
     if earliest(connection, std::slice::from_ref(tag))?.is_none_or(|at| at > now) {
         return Ok(Vec::new());
     }
-    let sql = "SELECT id FROM jobs WHERE tag = ?1 AND available_at <= ?2 ORDER BY id LIMIT ?3";
     let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = connection.prepare_cached(AVAILABLE)?;
     statement.query_map((tag.as_str(), now, most), |row| row.get(0))?.collect()
 }
 
@@ -204,8 +207,7 @@ fn lend(connection: &Connection, id: i64, worker: &WorkerId, until: Timestamp) -
 
 /// When the first job of any of the tags may be taken.
 fn earliest(connection: &Connection, tags: &[Tag]) -> rusqlite::Result<Option<i64>> {
-    let sql = "SELECT available_at FROM jobs WHERE tag = ?1 ORDER BY available_at LIMIT 1";
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = connection.prepare_cached(EARLIEST)?;
     let mut first: Option<i64> = None;
     for tag in tags {
         let at: Option<i64> = statement.query_row([tag.as_str()], |row| row.get(0)).optional()?;
@@ -227,6 +229,15 @@ fn number(id: &JobId) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_jobs_are_found_without_looking_at_those_behind_them() {
+        for sql in [AVAILABLE, EARLIEST] {
+            let plan = crate::list::tests::plan(&crate::list::tests::empty(), sql);
+            assert!(plan.starts_with("SEARCH jobs USING COVERING INDEX"), "{plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{plan}");
+        }
+    }
 
     #[test]
     fn the_depth_is_counted_in_an_index_without_looking_at_jobs() {
