@@ -13,8 +13,9 @@ usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python P
   --check         end with 2 when a target is missed or was not measured
   --only WHICH    measure one of the two
   --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists of the server with its embedded
-                  store, or nats-runs, nats-cancel, nats-submit, nats-lists or nats-workers of gateway and workers around a
-                  nats-server; all unless named
+                  store; commands, event-streams or history-at of what only this server has; or nats-runs, nats-cancel,
+                  nats-submit, nats-lists, nats-workers or nats-commands of gateway and workers around a nats-server; all
+                  unless named
   --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
   --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 1, as
                   each of the original's, unless given
@@ -93,6 +94,8 @@ mod tests {
         assert_eq!(args, expected);
         assert!(args.parts.include(Part::Submit) && !args.parts.include(Part::Lists));
         assert!(Args::default().parts.include(Part::Lists));
+        let args = parse_words(&["--part", "event-streams"]).expect("fine");
+        assert!(args.parts.include_any(&Part::EXECUTIONS) && !args.parts.include_any(&Part::EMBEDDED));
         let args = parse_words(&["--part", "nats-runs", "--runs-at-once", "4"]).expect("fine");
         assert!(args.parts.include_any(&Part::NATS) && !args.parts.include_any(&Part::EMBEDDED));
         assert_eq!(args.runs_at_once, 4);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Failure;
+use crate::measure::{history, streams};
 use crate::stats::Figure;
 
 /// Measurements that are taken together.
@@ -16,15 +17,19 @@ pub(crate) enum Part {
     Throughput,
     Submit,
     Lists,
+    Commands,
+    EventStreams,
+    HistoryAt,
     NatsRuns,
     NatsCancel,
     NatsSubmit,
     NatsLists,
     NatsWorkers,
+    NatsCommands,
 }
 
 impl Part {
-    /// On this server with its embedded store.
+    /// Those of the original as well, on this server with its embedded store.
     pub(crate) const EMBEDDED: [Self; 8] = [
         Self::Starts,
         Self::Memory,
@@ -35,12 +40,21 @@ impl Part {
         Self::Submit,
         Self::Lists,
     ];
+    /// What only this server has, with its embedded store.
+    pub(crate) const EXECUTIONS: [Self; 3] = [Self::Commands, Self::EventStreams, Self::HistoryAt];
     /// On this server as gateway and workers around a nats-server.
-    pub(crate) const NATS: [Self; 5] =
-        [Self::NatsRuns, Self::NatsCancel, Self::NatsSubmit, Self::NatsLists, Self::NatsWorkers];
+    pub(crate) const NATS: [Self; 6] = [
+        Self::NatsRuns,
+        Self::NatsCancel,
+        Self::NatsSubmit,
+        Self::NatsLists,
+        Self::NatsWorkers,
+        Self::NatsCommands,
+    ];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::EMBEDDED.into_iter().chain(Self::NATS).find(|part| part.name() == name)
+        let mut all = Self::EMBEDDED.into_iter().chain(Self::EXECUTIONS).chain(Self::NATS);
+        all.find(|part| part.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -53,11 +67,15 @@ impl Part {
             Self::Throughput => "throughput",
             Self::Submit => "submit",
             Self::Lists => "lists",
+            Self::Commands => "commands",
+            Self::EventStreams => "event-streams",
+            Self::HistoryAt => "history-at",
             Self::NatsRuns => "nats-runs",
             Self::NatsCancel => "nats-cancel",
             Self::NatsSubmit => "nats-submit",
             Self::NatsLists => "nats-lists",
             Self::NatsWorkers => "nats-workers",
+            Self::NatsCommands => "nats-commands",
         }
     }
 }
@@ -91,6 +109,10 @@ pub(crate) enum Metric {
     Cancel,
     List { stored: usize },
     FilteredList { stored: usize },
+    Commands,
+    CommandTime,
+    EventStreams,
+    HistoryAt { at: usize },
     Naps { workers: usize },
     Noops { workers: usize },
     MessagesOfSubmission,
@@ -114,6 +136,17 @@ impl Metric {
             Self::Cancel => "cancel sent → noticed by the running task",
             Self::List { stored } => return format!("list newest 50 of {}", thousands(stored)),
             Self::FilteredList { stored } => return format!("list filtered 50 of {}", thousands(stored)),
+            Self::Commands => "commands (StartNode, SucceedNode in turn), 16 connections, 5 s",
+            Self::CommandTime => "a command under that load: sent → answered",
+            Self::EventStreams => {
+                return format!(
+                    "events delivered to {} streams of one execution, all together",
+                    streams::READERS
+                );
+            }
+            Self::HistoryAt { at } => {
+                return format!("GET ?at={at} of {} events", thousands(history::EVENTS));
+            }
             Self::Naps { workers } => return format!("end to end, a task of 20 ms, {}", processes(workers)),
             Self::Noops { workers } => return format!("end to end, one no-op task, {}", processes(workers)),
             Self::MessagesOfSubmission => "messages to the nats-server for one submission",
@@ -128,9 +161,13 @@ impl Metric {
 
     pub(crate) fn unit(self) -> &'static str {
         match self {
-            Self::Submit | Self::EndToEnd | Self::EndToEndByName | Self::Naps { .. } | Self::Noops { .. } => {
-                "/s"
-            }
+            Self::Submit
+            | Self::EndToEnd
+            | Self::EndToEndByName
+            | Self::Commands
+            | Self::EventStreams
+            | Self::Naps { .. }
+            | Self::Noops { .. } => "/s",
             Self::MessagesOfSubmission | Self::MessagesOfRun => "messages",
             Self::SingleRun
             | Self::ChainStep
@@ -139,6 +176,8 @@ impl Metric {
             | Self::Cancel
             | Self::List { .. }
             | Self::FilteredList { .. }
+            | Self::CommandTime
+            | Self::HistoryAt { .. }
             | Self::Start => "ms",
             Self::IdleMemory | Self::MemoryAfterLoad | Self::MemoryOfAll => "MiB",
         }

@@ -33,10 +33,14 @@ impl Answer {
     /// The JSON of an answer with status 200.
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         if self.status != StatusCode::OK {
-            let body = String::from_utf8_lossy(&self.body);
-            return Err(format!("answered {}: {body}", self.status).into());
+            return Err(self.problem());
         }
         Ok(serde_json::from_slice(&self.body)?)
+    }
+
+    /// That it is not the answer that was wanted.
+    pub(crate) fn problem(&self) -> Failure {
+        format!("answered {}: {}", self.status, String::from_utf8_lossy(&self.body)).into()
     }
 }
 

@@ -5,6 +5,7 @@ mod bare;
 mod broker;
 mod clock;
 mod distributed;
+mod execution;
 mod figures;
 mod flows;
 mod http;
@@ -115,7 +116,7 @@ async fn bench() -> Result<ExitCode, Failure> {
 
     let mut report = format!("{machine}\n\n");
     let mut verdicts = Vec::new();
-    if args.parts.include_any(&Part::EMBEDDED) {
+    if is_embedded(&args) {
         verdicts = targets::verdicts(&ours, &original);
         report.push_str(&table::embedded(&ours, &original, &verdicts));
     }
@@ -139,13 +140,22 @@ async fn bench() -> Result<ExitCode, Failure> {
 }
 
 async fn measure_ours(args: &Args, places: &Places, python: PathBuf) -> Figures {
-    if args.skip_ours || !args.parts.include_any(&Part::EMBEDDED) {
+    if args.skip_ours || !is_embedded(args) {
         return Figures::default();
     }
     match Ours::new(places, python) {
-        Ok(ours) => measure::measure(&ours, &args.parts).await,
+        Ok(ours) => {
+            let mut figures = measure::measure(&ours, &args.parts).await;
+            figures.add(measure::executions::measure(&ours, &args.parts).await);
+            figures
+        }
         Err(error) => Figures { problems: vec![error.to_string()], ..Figures::default() },
     }
+}
+
+/// Whether anything was asked for of the server with its embedded store.
+fn is_embedded(args: &Args) -> bool {
+    args.parts.include_any(&Part::EMBEDDED) || args.parts.include_any(&Part::EXECUTIONS)
 }
 
 /// The interpreter of the original's packages, so that both run the same Python; else any.

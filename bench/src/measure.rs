@@ -1,10 +1,14 @@
 //! The measurements, the same for every subject: all they know of it is its HTTP API and its processes.
 
 mod cancel;
+mod commands;
+pub(crate) mod executions;
+pub(crate) mod history;
 mod lists;
 mod messages;
 pub(crate) mod nats;
 mod runs;
+pub(crate) mod streams;
 mod watch;
 
 pub(crate) use runs::{run_id, warm_up};
@@ -83,7 +87,13 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
     match part {
         Part::Starts | Part::Memory | Part::Lists => {}
         // Measured with processes of their own.
-        Part::NatsSubmit | Part::NatsRuns | Part::NatsLists | Part::NatsCancel | Part::NatsWorkers => {}
+        Part::Commands | Part::EventStreams | Part::HistoryAt => {}
+        Part::NatsSubmit
+        | Part::NatsRuns
+        | Part::NatsLists
+        | Part::NatsCancel
+        | Part::NatsWorkers
+        | Part::NatsCommands => {}
         Part::SingleRuns => {
             figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
         }

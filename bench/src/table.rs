@@ -9,8 +9,7 @@ use crate::targets::Verdict;
 use crate::trial::Trial;
 
 /// What the figures mean.
-const LEGEND: &str =
-    "Median, and p99 in parentheses; `n` is the number of samples, `failed` of answers that were not 200.\n";
+const LEGEND: &str = "Median, and p99 in parentheses; `n` is the number of samples, `failed` of requests that were not answered as asked.\n";
 
 /// The server with its embedded store, and its targets.
 pub(crate) fn embedded(ours: &Figures, original: &Figures, verdicts: &[Verdict]) -> String {

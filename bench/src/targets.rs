@@ -2,6 +2,7 @@
 
 use crate::broker::Sync;
 use crate::figures::{Figures, Metric};
+use crate::measure::history::EVENTS;
 use crate::measure::nats::STORED;
 use crate::stats::Figure;
 use crate::trial::Trial;
@@ -40,6 +41,12 @@ pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
             growth(filtered(1_000), filtered(100_000)),
             "×",
             2.0,
+        ),
+        at_most(
+            "GET ?at= of 10,000 events: p99 at most 50 ms",
+            p99(Metric::HistoryAt { at: EVENTS }),
+            "ms",
+            50.0,
         ),
         at_most("gateway memory at most half", times(Metric::IdleMemory), "×", 0.5),
     ]

@@ -75,6 +75,9 @@ async fn measure_one(
     if parts.include(Part::NatsWorkers) {
         trial.ours.add(nats::workers(&ours, sync).await);
     }
+    if parts.include(Part::NatsCommands) {
+        trial.ours.add(nats::commands(&ours, sync).await);
+    }
     if (parts.include(Part::NatsSubmit) || parts.include(Part::NatsRuns))
         && let Err(error) = bare(args, &ours, &mut trial).await
     {

@@ -1,7 +1,7 @@
 //! The measurements on a nats-server that is somebody's own process: the same for the original and for ours, and for ours what only it
 //! promises.
 
-use super::{cancel, lists, messages, runs, submit};
+use super::{cancel, commands as node_commands, lists, messages, runs, submit};
 use crate::broker::Sync;
 use crate::distributed::Distributed;
 use crate::figures::{Figures, Metric, Part, Parts};
@@ -82,6 +82,20 @@ pub(crate) async fn workers(ours: &Distributed<'_>, sync: Sync) -> Figures {
         if let Err(error) = measure_workers(&ours, &mut figures).await {
             figures.problems.push(error.to_string());
         }
+    }
+    figures
+}
+
+/// Commands to nodes from outside, through our gateway.
+pub(crate) async fn commands(ours: &Distributed<'_>, sync: Sync) -> Figures {
+    progress(Distributed::NAME, &format!("{}, {sync}", Part::NatsCommands.name()));
+    let mut figures = Figures::default();
+    match ours.start(true).await {
+        Ok(stack) => {
+            node_commands::measure(stack.address, &mut figures).await;
+            stack.stop().await;
+        }
+        Err(error) => figures.problems.push(error.to_string()),
     }
     figures
 }

@@ -160,7 +160,7 @@ commands! {
         #[serde(default)]
         retry_of: Option<ExecutionId>,
         /// What it keeps of that one.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         keep: Option<Arc<Kept>>,
         /// Start it in the same record.
         #[serde(default)]
@@ -365,11 +365,11 @@ commands! {
 }
 
 impl Command {
-    /// What it takes to write it down, without a plan.
+    /// What it takes to write it down, without a plan and what a repeat keeps, which have bounds of their own.
     pub fn weight(&self) -> Weight {
         match self {
-            Self::CreateExecution(command) if command.plan.is_some() => {
-                Weight::of(&CreateExecution { plan: None, ..command.clone() })
+            Self::CreateExecution(command) if command.plan.is_some() || command.keep.is_some() => {
+                Weight::of(&CreateExecution { plan: None, keep: None, ..command.clone() })
             }
             Self::ClaimExecution(command) if command.plan.is_some() => {
                 Weight::of(&ClaimExecution { plan: None, ..command.clone() })

@@ -57,11 +57,12 @@ impl Kept {
     }
 
     /// What can be kept of an execution, given its history. With `from`, that node and everything behind it is left out, so that
-    /// it runs again.
+    /// it runs again. When the parameters are others, a loop or switch that has not succeeded is asked again.
     pub fn new<'a>(
         state: &State,
         history: impl IntoIterator<Item = &'a Event>,
         from: Option<&NodeId>,
+        is_input_changed: bool,
     ) -> Self {
         let mut nodes: BTreeMap<NodeId, KeptNode> = BTreeMap::new();
         for event in history {
@@ -105,7 +106,19 @@ impl Kept {
         if let Some(place) = from.and_then(|from| state.place_of(from)) {
             kept.leave_out(state, place);
         }
+        if is_input_changed {
+            let is_open =
+                |id: &NodeId| state.nodes.get(id).is_none_or(|node| node.status != NodeStatus::Succeeded);
+            let asked = kept.nodes.iter().filter(|(id, node)| !node.choices.is_empty() && is_open(id));
+            let asked: HashSet<String> = asked.map(|(id, _)| id.as_str().to_owned()).collect();
+            kept.forget(&asked);
+        }
         kept
+    }
+
+    /// Leaves out these nodes and everything inside of them.
+    fn forget(&mut self, gone: &HashSet<String>) {
+        self.nodes.retain(|id, _| !prefixes(id.as_str()).any(|prefix| gone.contains(prefix)));
     }
 
     /// Leaves out a node and everything that came after it: in its own block, in later rounds of the loops around it, and behind
@@ -134,7 +147,7 @@ impl Kept {
             let Some(outer) = around.place else { break };
             (place, is_inside) = (outer, true);
         }
-        self.nodes.retain(|id, _| !prefixes(id.as_str()).any(|prefix| gone.contains(prefix)));
+        self.forget(&gone);
     }
 }
 

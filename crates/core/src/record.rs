@@ -184,16 +184,17 @@ impl State {
             let record = Record::decode(bytes).map_err(|error| unreadable(bytes, seq, error))?;
             let wanted = usize::try_from(event.0.saturating_sub(state.events.0)).unwrap_or(usize::MAX);
             if wanted < record.events.len() {
-                state.check(&record)?;
-                state.take_over(&record, wanted);
-                return Ok((event > EventSeq(0)).then_some(state));
+                if let Some(last) = wanted.checked_sub(1).and_then(|last| record.events.get(last)) {
+                    state.check(&record)?;
+                    state.take_over(&record, wanted);
+                    state.updated_at = Some(last.occurred_at);
+                }
+                break;
             }
+            // Records without an event belong to the event before them.
             state.follow(&record, Digest::of_bytes(bytes))?;
-            if state.events == event && event > EventSeq(0) {
-                return Ok(Some(state));
-            }
         }
-        Ok(None)
+        Ok((state.events == event && event > EventSeq(0)).then_some(state))
     }
 
     /// Takes a decoded record over, given the fingerprint of its stored bytes, if it is the one that comes next.

@@ -82,13 +82,18 @@ impl Engine {
     /// Makes an execution of a registered graph exist.
     pub async fn create(&self, create: Create) -> Result<Asked, EngineError> {
         const ENDPOINT: &str = "POST /executions";
+        let is_key_made_up = create.key.is_none();
         let (key, correlation_id) = self.named(create.key, create.correlation_id, ENDPOINT);
+        let mut command = create.command;
+        // As it was asked for; which one it became is written over it.
+        command.graph_version = create.version;
         let submission = Submission {
-            command: create.command,
+            command,
             flow: Flow::Registered(create.version),
             issuer: create.issuer,
             endpoint: ENDPOINT.into(),
             key: Some(key.clone()),
+            is_key_made_up,
             digest: None,
             correlation_id: Some(correlation_id.clone()),
         };

@@ -162,6 +162,7 @@ impl Engine {
                         continue;
                     }
                 }
+                self.hub.changed(execution, state.version);
                 // A record of ours arrived after all, and nobody saw to what follows from it.
                 let done =
                     if self.doubts.remove(execution) { self.derive_again(&state).await } else { Ok(()) };

@@ -1,14 +1,14 @@
 //! Registered graphs: flows under a name, in versions, checked before they are kept.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyoco_core::command::Workflow;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::TenantId;
 use pyoco_core::plan::Plan;
 use pyoco_flow::{FlowError, Limits, Loaded};
-use pyoco_ports::{GraphRecord, GraphSource, StoreError};
+use pyoco_ports::{ErrorKind, GraphRecord, GraphSource, StoreError};
 
 use crate::Engine;
 
@@ -16,6 +16,8 @@ use crate::Engine;
 const TRIES: u32 = 8;
 /// So many names are remembered; then all are forgotten, which costs a look at each.
 const KNOWN: usize = 4_096;
+/// The longest name of a graph, in bytes: 256 characters.
+const LONGEST_NAME: usize = 1_024;
 
 /// A graph to keep.
 #[derive(Debug, Clone)]
@@ -41,6 +43,8 @@ pub struct Graph {
     pub flow_version: i64,
     /// What it runs. Tasks of version 1 are found by the worker that runs it, so its plan is too.
     pub plan: Option<Arc<Plan>>,
+    /// The text, for workers that compile it themselves.
+    pub(crate) workflow: Option<Workflow>,
 }
 
 /// What came of a put.
@@ -72,16 +76,27 @@ pub enum GraphError {
     Store(#[from] StoreError),
 }
 
-/// What a name stands for, as this process has seen it. Only used where nobody else can change it.
+/// What names stand for, as this process has seen it.
 #[derive(Debug, Default)]
-pub(crate) struct KnownGraphs(Mutex<HashMap<Name, Option<Arc<Graph>>>>);
+pub(crate) struct KnownGraphs(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Rises when something changes, so that what was read before the change is not taken for what is there after it.
+    changes: u64,
+    /// The newest version of each name, if there is one. Only where nobody else can change it.
+    heads: HashMap<Name, Option<Arc<Graph>>>,
+    /// What was compiled last of each name. A version never changes.
+    compiled: HashMap<Name, Arc<Graph>>,
+}
 
 type Name = (Option<TenantId>, String);
 
 impl Engine {
     /// Keeps a version of a graph. The same text again is the same version.
     pub async fn put_graph(&self, put: GraphPut) -> Result<GraphKept, GraphError> {
-        let (flow_version, plan) = compile(&put.id, &put.source)?;
+        let compiled = compile(put.id.clone(), put.source.clone()).await?;
+        let graph = |record| compiled.clone().of(record);
         for _ in 0..TRIES {
             let newest = self.store.graph(put.tenant.as_ref(), &put.id, None).await?;
             let live = newest.as_ref().filter(|record| record.source.is_some());
@@ -90,8 +105,7 @@ impl Engine {
                 return Err(GraphError::Changed { newest: seen });
             }
             if let Some(record) = live.filter(|record| record.source.as_ref() == Some(&put.source)) {
-                let graph = Graph { record: record.clone(), flow_version, plan };
-                return Ok(GraphKept { graph, is_first: false });
+                return Ok(GraphKept { graph: graph(record.clone()), is_first: false });
             }
             let is_first = live.is_none();
             let record = GraphRecord {
@@ -102,23 +116,37 @@ impl Engine {
                 by: put.by.clone(),
                 source: Some(put.source.clone()),
             };
-            let is_kept = self.store.put_graph(record.clone()).await?;
-            self.graphs.forget(record.tenant.as_ref(), &record.id);
-            if is_kept {
-                return Ok(GraphKept { graph: Graph { record, flow_version, plan }, is_first });
+            if self.keep_version(record.clone()).await? {
+                return Ok(GraphKept { graph: graph(record), is_first });
             }
         }
         Err(GraphError::Busy)
     }
 
-    /// A version of a graph, or the newest; `None` if there is none, or it is deleted.
+    /// Puts a version, and forgets what was known: also when nobody knows whether it was kept.
+    async fn keep_version(&self, record: GraphRecord) -> Result<bool, StoreError> {
+        let name = (record.tenant.clone(), record.id.clone());
+        let kept = self.store.put_graph(record).await;
+        self.graphs.forget(&name);
+        kept
+    }
+
+    /// A version of a graph, or the newest; `None` if there is none, or the graph is deleted.
     pub async fn graph(
         &self,
         tenant: Option<&TenantId>,
         id: &str,
         version: Option<u64>,
-    ) -> Result<Option<Graph>, GraphError> {
-        self.store.graph(tenant, id, version).await?.map(compiled).transpose().map(Option::flatten)
+    ) -> Result<Option<Arc<Graph>>, GraphError> {
+        let newest = self.store.graph(tenant, id, None).await?;
+        let Some(newest) = newest.filter(|newest| newest.source.is_some()) else { return Ok(None) };
+        match version {
+            Some(version) if version != newest.version => {
+                let older = self.store.graph(tenant, id, Some(version)).await?;
+                self.compiled(older).await
+            }
+            Some(_) | None => self.compiled(Some(newest)).await,
+        }
     }
 
     /// Deletes a graph: nothing new can be made of it. Says whether there was one.
@@ -136,12 +164,7 @@ impl Engine {
                 return Err(GraphError::Changed { newest: live.version });
             }
             let (version, at) = (live.version + 1, self.clock.now());
-            let is_kept = self
-                .store
-                .put_graph(GraphRecord { version, at, by: by.clone(), source: None, ..live })
-                .await?;
-            self.graphs.forget(tenant, id);
-            if is_kept {
+            if self.keep_version(GraphRecord { version, at, by: by.clone(), source: None, ..live }).await? {
                 return Ok(true);
             }
         }
@@ -154,59 +177,113 @@ impl Engine {
         tenant: Option<&TenantId>,
         id: &str,
     ) -> Result<Option<Arc<Graph>>, GraphError> {
-        if self.store.is_exclusive()
-            && let Some(known) = self.graphs.get(tenant, id)
-        {
+        // No graph has a longer name, and names that nobody has are remembered too.
+        if id.len() > LONGEST_NAME {
+            return Ok(None);
+        }
+        let name = (tenant.cloned(), id.to_owned());
+        let is_alone = self.store.is_exclusive();
+        if is_alone && let Some(known) = self.graphs.head(&name) {
             return Ok(known);
         }
+        let before = self.graphs.changes();
         let record = self.store.known_graph(tenant, id).await?;
-        let graph = record.map(compiled).transpose()?.flatten().map(Arc::new);
-        self.graphs.put(tenant, id, graph.clone());
+        let graph = self.compiled(record).await?;
+        if is_alone {
+            self.graphs.put_head(name, graph.clone(), before);
+        }
         Ok(graph)
     }
-}
 
-impl Graph {
-    /// The text, for workers that compile it themselves.
-    pub(crate) fn workflow(&self) -> Option<Workflow> {
-        let source = self.record.source.as_ref().filter(|_| self.plan.is_none())?;
-        let sha256 = Digest::of_bytes(source.text.as_bytes()).to_string();
-        Some(Workflow { text: source.text.as_str().into(), sha256 })
+    /// What a version compiles to; a deletion to nothing.
+    async fn compiled(&self, record: Option<GraphRecord>) -> Result<Option<Arc<Graph>>, GraphError> {
+        let Some((record, source)) = record.and_then(|record| Some((record.clone(), record.source?))) else {
+            return Ok(None);
+        };
+        let name = (record.tenant.clone(), record.id.clone());
+        if let Some(graph) = self.graphs.compiled(&name).filter(|graph| graph.record == record) {
+            return Ok(Some(graph));
+        }
+        let graph = Arc::new(compile(record.id.clone(), source).await?.of(record));
+        self.graphs.put_compiled(name, graph.clone());
+        Ok(Some(graph))
     }
 }
 
 impl KnownGraphs {
-    fn get(&self, tenant: Option<&TenantId>, id: &str) -> Option<Option<Arc<Graph>>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(tenant.cloned(), id.to_owned())).cloned()
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing in here can be left half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, tenant: Option<&TenantId>, id: &str, graph: Option<Arc<Graph>>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN {
-            known.clear();
+    fn changes(&self) -> u64 {
+        self.lock().changes
+    }
+
+    fn head(&self, name: &Name) -> Option<Option<Arc<Graph>>> {
+        self.lock().heads.get(name).cloned()
+    }
+
+    /// Remembers what was read when there had been so many changes, if none came since.
+    fn put_head(&self, name: Name, graph: Option<Arc<Graph>>, before: u64) {
+        let mut known = self.lock();
+        if known.changes == before {
+            make_room(&mut known.heads);
+            known.heads.insert(name, graph);
         }
-        known.insert((tenant.cloned(), id.to_owned()), graph);
     }
 
-    fn forget(&self, tenant: Option<&TenantId>, id: &str) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.remove(&(tenant.cloned(), id.to_owned()));
+    fn compiled(&self, name: &Name) -> Option<Arc<Graph>> {
+        self.lock().compiled.get(name).cloned()
+    }
+
+    fn put_compiled(&self, name: Name, graph: Arc<Graph>) {
+        let mut known = self.lock();
+        make_room(&mut known.compiled);
+        known.compiled.insert(name, graph);
+    }
+
+    fn forget(&self, name: &Name) {
+        let mut known = self.lock();
+        known.changes += 1;
+        known.heads.remove(name);
     }
 }
 
-fn compiled(record: GraphRecord) -> Result<Option<Graph>, GraphError> {
-    let Some(source) = &record.source else { return Ok(None) };
-    let (flow_version, plan) = compile(&record.id, source)?;
-    Ok(Some(Graph { record, flow_version, plan }))
+fn make_room<T>(names: &mut HashMap<Name, T>) {
+    if names.len() >= KNOWN {
+        names.clear();
+    }
 }
 
-/// JSON is YAML, so one reader serves both.
-fn compile(id: &str, source: &GraphSource) -> Result<(i64, Option<Arc<Plan>>), FlowError> {
-    let workflow = pyoco_flow::parse(source.text.as_bytes(), Limits::default())?;
-    let plan = match workflow.version() {
-        1 => None,
-        _ => Some(Arc::new(workflow.compile(id, &Loaded::default())?)),
-    };
-    Ok((workflow.version(), plan))
+/// What a text compiles to.
+#[derive(Clone)]
+struct Compiled {
+    flow_version: i64,
+    plan: Option<Arc<Plan>>,
+    workflow: Option<Workflow>,
+}
+
+impl Compiled {
+    fn of(self, record: GraphRecord) -> Graph {
+        let Self { flow_version, plan, workflow } = self;
+        Graph { record, flow_version, plan, workflow }
+    }
+}
+
+/// JSON is YAML, so one reader serves both. A long text takes a while: not on a thread that others wait for.
+async fn compile(id: String, source: GraphSource) -> Result<Compiled, GraphError> {
+    let compiled = tokio::task::spawn_blocking(move || -> Result<Compiled, FlowError> {
+        let workflow = pyoco_flow::parse(source.text.as_bytes(), Limits::default())?;
+        let flow_version = workflow.version();
+        if flow_version == 1 {
+            let sha256 = Digest::of_bytes(source.text.as_bytes()).to_string();
+            let workflow = Some(Workflow { text: source.text.into(), sha256 });
+            return Ok(Compiled { flow_version, plan: None, workflow });
+        }
+        let plan = Some(Arc::new(workflow.compile(&id, &Loaded::default())?));
+        Ok(Compiled { flow_version, plan, workflow: None })
+    });
+    let compiled = compiled.await.map_err(|_| StoreError::plain(ErrorKind::Closed, "compile"))?;
+    Ok(compiled?)
 }

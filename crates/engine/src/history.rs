@@ -14,6 +14,8 @@ use crate::{Engine, EngineError};
 
 /// So many records are read at a time.
 const RECORDS_AT_ONCE: usize = 256;
+/// A page of events ends with the record in which it grew beyond this.
+const PAGE_BYTES: usize = 4 << 20;
 /// So many of the newest records are kept for those who follow.
 const RECENT: usize = 256;
 
@@ -50,15 +52,20 @@ impl Engine {
         after: EventSeq,
         limit: usize,
     ) -> Result<Option<EventPage>, EngineError> {
-        let seen = self.look(execution, |state| (state.version_before(after), state.events)).await?;
+        let seen = self.look(execution, |state| (state.version_before(after), state.last_event())).await?;
         let Some((mut version, last)) = seen else { return Ok(None) };
-        let mut events = Vec::new();
-        while events.len() < limit && after < last {
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        let is_full = |events: &[NumberedEvent], bytes| !events.is_empty() && bytes >= PAGE_BYTES;
+        while events.len() < limit && after < last && !is_full(&events, bytes) {
             let records = self.store.read_some(execution, version, RECORDS_AT_ONCE).await?;
             let Some(newest) = records.last() else { break };
             version = newest.version;
             for stored in &records {
+                if is_full(&events, bytes) {
+                    break;
+                }
                 let record = Arc::new(decode(execution, stored)?);
+                bytes += stored.bytes.len();
                 events.extend(numbered(&record).filter(|event| event.seq > after && event.seq <= last));
             }
         }
@@ -91,12 +98,12 @@ impl Engine {
         // Before the look, so that nothing is missed in between.
         let watcher = self.watch(execution);
         let seen = |state: &State| {
-            let over_at = state.phase.is_terminal().then_some(state.events);
+            let over_at = state.phase.is_terminal().then_some(state.last_event());
             (state.version_before(after), over_at)
         };
         let Some((version, over_at)) = self.look(execution, seen).await? else { return Ok(None) };
         let (engine, execution) = (self.clone(), execution.clone());
-        Ok(Some(Follower { engine, execution, watcher, version, after, over_at }))
+        Ok(Some(Follower { engine, execution, watcher, version, after, over_at, has_read: false }))
     }
 }
 
@@ -111,6 +118,8 @@ pub struct Follower {
     after: EventSeq,
     /// The event after which nobody need wait for more.
     over_at: Option<EventSeq>,
+    /// What stood in the log when it began was read.
+    has_read: bool,
 }
 
 impl Follower {
@@ -118,13 +127,20 @@ impl Follower {
     /// while it waits and asked again.
     pub async fn next(&mut self) -> Result<Option<Vec<NumberedEvent>>, EngineError> {
         loop {
-            if self.over_at.is_some_and(|over_at| self.after >= over_at) {
+            if self.is_over() {
                 return Ok(None);
             }
-            let records = self.watcher.recent().after(&self.engine, &self.execution, self.version).await?;
-            if let Some(newest) = records.last() {
-                self.version = newest.seq;
+            if self.has_read {
+                // Whoever has everything waits, and asks nobody.
+                self.watcher.beyond(self.version).await;
             }
+            let records = self.watcher.recent().after(&self.engine, &self.execution, self.version).await?;
+            match records.last() {
+                Some(newest) => self.version = newest.seq,
+                None if self.has_read => drop(self.watcher.changed().await),
+                None => {}
+            }
+            self.has_read |= self.watcher.newest() <= self.version;
             let after = self.after;
             let events: Vec<NumberedEvent> =
                 records.iter().flat_map(numbered).filter(|event| event.seq > after).collect();
@@ -134,10 +150,20 @@ impl Follower {
                     self.over_at.or_else(|| events.iter().find(|event| ends(event)).map(|event| event.seq));
                 return Ok(Some(events));
             }
-            if records.is_empty() {
-                self.watcher.beyond(self.version).await;
-            }
         }
+    }
+
+    /// Looks whether somebody else has written without telling. Good before a sign of life, which says that all was told.
+    pub async fn look_again(&self) {
+        // Looking tells everybody who watches.
+        if let Err(error) = self.engine.look(&self.execution, |_| ()).await {
+            tracing::debug!(run_id = %self.execution, reason = %error, "it cannot be looked at now");
+        }
+    }
+
+    /// Whether the execution has ended and everything was told.
+    pub fn is_over(&self) -> bool {
+        self.over_at.is_some_and(|over_at| self.after >= over_at)
     }
 }
 

@@ -10,13 +10,14 @@ use pyoco_core::json::{Object, Weight};
 use pyoco_core::kept::{Kept, KeptNode};
 use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_core::state::{Phase, State};
+use pyoco_ports::{ErrorKind, StoreError};
 
 use crate::history::decode;
 use crate::{Asked, Engine, EngineError, Flow, Submission};
 
-/// What is kept stands in one record; when it is more than this, larger values go beside the log.
-const KEPT_BYTES: usize = 256 << 10;
-const LARGE_VALUE: usize = 1 << 10;
+/// What is kept stands in one record; when it is more than this, large values go beside the log.
+const KEPT_BYTES: usize = 8 << 20;
+const LARGE_VALUE: usize = 64 << 10;
 
 /// How an execution is to be repeated.
 #[derive(Debug, Clone)]
@@ -39,15 +40,16 @@ impl Engine {
     /// Repeats an execution. The new one is linked to it, and it to the new one.
     pub async fn retry(&self, execution: &ExecutionId, retry: Retry) -> Result<Asked, EngineError> {
         let reject = |reason| EngineError::from(Rejection { command: "RetryExecution", reason });
-        let Some(state) = self.look(execution, State::clone).await? else {
+        let Some(state) = self.known(execution).await? else {
             return Err(reject(Reason::UnknownExecution(execution.clone())));
         };
+        let is_key_made_up = retry.key.is_none();
         let endpoint = format!("POST /executions/{execution}/retry");
         let (key, correlation_id) = self.named(retry.key, retry.correlation_id, &endpoint);
         // What it is asked is compared with what was asked, not with what became of it since.
         let digest = Digest::of_json(&serde_json::json!({"input": retry.input, "from": retry.from}));
         may_repeat(&state, retry.from.as_ref()).map_err(reject)?;
-        let kept = self.kept(&state, retry.from.as_ref()).await?;
+        let kept = self.kept(&state, retry.from.as_ref(), retry.input.is_some()).await?;
         let origin = state.origin.as_deref();
         let workflow = origin.and_then(|origin| origin.workflow.as_ref());
         let command = CreateExecution {
@@ -74,11 +76,13 @@ impl Engine {
             issuer: retry.issuer.clone(),
             endpoint: endpoint.into(),
             key: Some(key.clone()),
+            is_key_made_up,
             digest: Some(digest),
             correlation_id: Some(correlation_id.clone()),
         };
         let asked = self.submitted(submission, key, correlation_id).await?;
-        if state.retried_by.as_ref() != Some(&asked.execution) {
+        // A repeat only makes good what is missing: another one may have been made since.
+        if !asked.is_repeat || state.retried_by.is_none() {
             let link = AnnotateExecution {
                 add_labels: Vec::new(),
                 remove_labels: Vec::new(),
@@ -91,33 +95,58 @@ impl Engine {
         Ok(asked)
     }
 
+    /// An execution as its log has it. What another implementation has accepted has a log from now on.
+    async fn known(&self, execution: &ExecutionId) -> Result<Option<State>, EngineError> {
+        let found = self.look(execution, State::clone).await?;
+        let is_foreign = found.as_ref().is_some_and(|state| state.version == Version(0));
+        if is_foreign && self.adopt(execution).await? {
+            return self.look(execution, State::clone).await;
+        }
+        Ok(found)
+    }
+
     /// What the new execution keeps of the old one.
-    async fn kept(&self, state: &State, from: Option<&NodeId>) -> Result<Kept, EngineError> {
+    async fn kept(
+        &self,
+        state: &State,
+        from: Option<&NodeId>,
+        is_input_changed: bool,
+    ) -> Result<Kept, EngineError> {
         let stored = self.store.read(&state.id, Version(0)).await?;
-        let records = stored.iter().map(|stored| decode(&state.id, stored));
-        let records = records.collect::<Result<Vec<_>, _>>()?;
-        let history = records.iter().flat_map(|record| &record.events).map(|envelope| &envelope.event);
-        let mut kept = Kept::new(state, history, from);
-        if Weight::of(&kept).bytes > KEPT_BYTES {
-            for node in kept.nodes.values_mut() {
-                self.put_aside(node).await?;
-            }
+        let (state, from) = (state.clone(), from.cloned());
+        // A long history takes a while to read: not on a thread that others wait for.
+        let kept = tokio::task::spawn_blocking(move || {
+            let records = stored.iter().map(|stored| decode(&state.id, stored));
+            let records = records.collect::<Result<Vec<_>, _>>()?;
+            let history = records.iter().flat_map(|record| &record.events).map(|envelope| &envelope.event);
+            Ok::<Kept, EngineError>(Kept::new(&state, history, from.as_ref(), is_input_changed))
+        });
+        let mut kept = kept.await.map_err(|_| StoreError::plain(ErrorKind::Closed, "read"))??;
+        let mut bytes = Weight::of(&kept).bytes;
+        while bytes > KEPT_BYTES {
+            let Some(spared) = self.put_largest_aside(&mut kept).await? else {
+                let reason = Reason::ValueTooLarge;
+                return Err(Rejection { command: "RetryExecution", reason }.into());
+            };
+            bytes = bytes.saturating_sub(spared);
         }
         Ok(kept)
     }
 
-    /// Puts a large value beside the log, before the record that names it.
-    async fn put_aside(&self, node: &mut KeptNode) -> Result<(), EngineError> {
-        let Some(value) = node.output.as_ref().filter(|_| node.output_ref.is_none()) else { return Ok(()) };
+    /// Puts the largest value beside the log, before the record that names it, and says what that spares; nothing if all are small.
+    /// What is put aside is seen by tasks alone, so it is done only where there is no other way.
+    async fn put_largest_aside(&self, kept: &mut Kept) -> Result<Option<usize>, EngineError> {
+        let size = |node: &KeptNode| {
+            let value = node.output.as_ref().filter(|_| node.output_ref.is_none());
+            value.map_or(0, |value| Weight::of(value).bytes)
+        };
+        let largest = kept.nodes.values_mut().max_by_key(|node| size(node));
+        let Some(node) = largest.filter(|node| size(node) > LARGE_VALUE) else { return Ok(None) };
         // A value that was read from a log can be written again.
-        let bytes = serde_json::to_vec(value).unwrap_or_default();
-        if bytes.len() > LARGE_VALUE {
-            let digest = self.store.put_blob(&bytes).await?;
-            let size = bytes.len() as u64;
-            node.output_ref = Some(BlobRef { digest, size, encoding: Encoding::Json });
-            node.output = None;
-        }
-        Ok(())
+        let bytes = serde_json::to_vec(&node.output.take()).unwrap_or_default();
+        let digest = self.store.put_blob(&bytes).await?;
+        node.output_ref = Some(BlobRef { digest, size: bytes.len() as u64, encoding: Encoding::Json });
+        Ok(Some(bytes.len()))
     }
 }
 

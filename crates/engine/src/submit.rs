@@ -33,6 +33,8 @@ pub struct Submission {
     pub endpoint: Cow<'static, str>,
     /// The caller's key, if there is one.
     pub key: Option<CommandId>,
+    /// Nobody but the answer knows the key, so nobody repeats it who was not answered.
+    pub is_key_made_up: bool,
     /// The fingerprint of what the caller sent, where the command says more than that.
     pub digest: Option<Digest>,
     /// The caller's thread through several commands.
@@ -72,11 +74,14 @@ impl Engine {
             None => self.unused(self.ids.execution()).await,
         };
         let graph = self.graph_of(&submission, &execution).await?;
-        let mut request = Request::new(submission.issuer, self.clock.now(), submission.command);
+        let mut command = submission.command;
+        // Another key of the same tenant may repeat it.
+        let api_key_id = command.api_key_id.take();
+        let mut request = Request::new(submission.issuer, self.clock.now(), command);
         request.correlation_id = submission.correlation_id;
         // Without a key of the caller's the execution's own name serves: it tells an append that timed out.
         let own = || CommandId::new(execution.as_str()).ok();
-        let has_key = submission.key.is_some();
+        let has_key = submission.key.is_some() && !submission.is_key_made_up;
         if let Some(id) = submission.key.or_else(own) {
             request = match submission.digest {
                 Some(digest) => request.known_by(id, digest),
@@ -86,10 +91,13 @@ impl Engine {
             };
         }
         // What the name stands for now is no part of what was asked.
+        if let Command::CreateExecution(command) = &mut request.command {
+            command.api_key_id = api_key_id;
+        }
         if let (Some(graph), Command::CreateExecution(command)) = (graph, &mut request.command) {
             command.graph_version = Some(graph.record.version);
             command.plan.clone_from(&graph.plan);
-            command.workflow = graph.workflow();
+            command.workflow.clone_from(&graph.workflow);
         }
         let over = self.deadline();
         let answered = match self.in_time(over, self.command(&execution, &request)).await {
@@ -137,9 +145,7 @@ impl Engine {
         let found = match submission.flow {
             Flow::Given => return Ok(None),
             Flow::Named => self.known_graph(tenant, id).await,
-            Flow::Registered(version) => {
-                self.graph(tenant, id, version).await.map(|found| found.map(Arc::new))
-            }
+            Flow::Registered(version) => self.graph(tenant, id, version).await,
         };
         let found = found.map_err(|error| match error {
             GraphError::Store(error) => error.into(),

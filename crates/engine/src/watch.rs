@@ -93,6 +93,11 @@ impl Watcher {
         let _ = self.receiver.wait_for(|version| *version > seen).await;
     }
 
+    /// The newest version that was told.
+    pub(crate) fn newest(&self) -> Version {
+        *self.receiver.borrow()
+    }
+
     /// Returns at the next change, with the newest version. Changes in between are one.
     pub async fn changed(&mut self) -> Version {
         // The hub keeps the sender for as long as somebody listens.

@@ -118,6 +118,7 @@ async fn a_submission_that_timed_out_is_found_again_and_keeps_its_row_and_job() 
         endpoint: "POST /runs".into(),
         flow: pyoco_engine::Flow::Given,
         digest: None,
+        is_key_made_up: false,
         key: None,
         correlation_id: None,
     };
@@ -142,6 +143,7 @@ async fn a_key_names_one_execution_for_ever_and_another_input_is_a_conflict() {
             endpoint: "POST /runs".into(),
             flow: pyoco_engine::Flow::Given,
             digest: None,
+            is_key_made_up: false,
             key,
             correlation_id: None,
         }

@@ -165,6 +165,7 @@ async fn what_is_submitted_by_name_uses_the_registered_graph_and_nothing_where_t
         endpoint: "POST /runs".into(),
         key: None,
         digest: None,
+        is_key_made_up: false,
         correlation_id: None,
     };
     let unknown = engine.submit(submission()).await.unwrap().execution;
@@ -344,7 +345,7 @@ async fn a_repeat_of_much_that_succeeded_goes_on_where_one_record_has_no_room() 
     let asked = engine.retry(&execution, again(None)).await.unwrap();
     let repeat = state(&engine, &asked.execution).await;
     assert_eq!(repeat.node_status("t399"), NodeStatus::Ready);
-    assert!(repeat.nodes.get(&node("t0")).unwrap().output.reference.is_some(), "values are beside the log");
+    assert!(repeat.nodes.get(&node("t0")).unwrap().output.value.is_some(), "whoever drives it sees it");
     run(&engine, &asked.execution, "t399", json!(1)).await;
     assert_eq!(state(&engine, &asked.execution).await.phase, Phase::Completed);
 }
@@ -452,4 +453,120 @@ async fn answers_that_a_loop_got_are_kept_with_the_rounds_they_led_to() {
     work(&engine, &asked.execution, choose(&control, Choice::Holds(true))).await;
     work_node(&engine, &asked.execution, "c").await;
     assert_eq!(state(&engine, &asked.execution).await.phase, Phase::Completed);
+}
+
+#[tokio::test]
+async fn a_repeat_of_a_repeat_does_not_take_the_place_of_a_later_one() {
+    let engine = Deployment::new().engine();
+    put(&engine, "chain", CHAIN).await;
+    let execution = started(&engine, "chain").await;
+    ask(&engine, &execution, None, cancel()).await.unwrap();
+    let keyed = |name| Retry { key: Some(key(name)), ..again(None) };
+    engine.retry(&execution, keyed("first")).await.unwrap();
+    let second = engine.retry(&execution, keyed("second")).await.unwrap();
+    assert!(engine.retry(&execution, keyed("first")).await.unwrap().is_repeat);
+    assert_eq!(state(&engine, &execution).await.retried_by, Some(second.execution));
+}
+
+#[tokio::test]
+async fn what_is_too_much_for_a_record_goes_beside_the_log_largest_first() {
+    let engine = Deployment::new().engine();
+    let names: Vec<String> = (0..12).map(|number| format!("t{number}")).collect();
+    let tasks: Vec<String> = names.iter().map(|name| format!("  {name}: {{}}")).collect();
+    let text =
+        format!("version: 2\nflow: {{graph: '{}'}}\ntasks:\n{}\n", names.join(" >> "), tasks.join("\n"));
+    put(&engine, "large", &text).await;
+    let execution = started(&engine, "large").await;
+    for (position, id) in names[..11].iter().enumerate() {
+        run(&engine, &execution, id, json!("x".repeat(800_000 + position))).await;
+    }
+    ask(&engine, &execution, None, cancel()).await.unwrap();
+    let asked = engine.retry(&execution, again(None)).await.unwrap();
+    let repeat = state(&engine, &asked.execution).await;
+    let output = |id: &str| repeat.nodes.get(&node(id)).unwrap().output.clone();
+    assert!(output("t0").value.is_some() && output("t10").reference.is_some());
+    assert_eq!(repeat.node_status("t11"), NodeStatus::Ready);
+}
+
+#[tokio::test]
+async fn other_parameters_are_asked_again_where_a_switch_led_to_the_failure() {
+    let engine = Deployment::new().engine();
+    let text = concat!(
+        "version: 2\n",
+        "flow:\n  graph: 'flow >> switch(\"$ctx.params.mode\")[\"x\" >> a, \"*\" >> b]'\n",
+        "tasks: {a: {callable: 'm:a'}, b: {callable: 'm:b'}}\n"
+    );
+    put(&engine, "switch", text).await;
+    let execution = started(&engine, "switch").await;
+    let control = state(&engine, &execution).await.nodes.keys().next().unwrap().as_str().to_owned();
+    work(&engine, &execution, claim("job", None)).await;
+    work(&engine, &execution, choose(&control, Choice::Case(Some(0)))).await;
+    let inner = format!("{control}/1/a");
+    work(&engine, &execution, start_node(&inner)).await;
+    work(&engine, &execution, fail(&inner, "no")).await;
+    let same = engine.retry(&execution, again(None)).await.unwrap().execution;
+    assert_eq!(state(&engine, &same).await.node_status(&inner), NodeStatus::Ready, "the answer is kept");
+    let input = Object(json!({"mode": "y"}).as_object().unwrap().clone());
+    let other = Retry { input: Some(input), ..again(None) };
+    let other = engine.retry(&execution, other).await.unwrap().execution;
+    let other = state(&engine, &other).await;
+    assert_eq!(
+        (other.node_status(&inner), other.open.asking.len()),
+        (NodeStatus::Pending, 1),
+        "it is asked again"
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_graph_makes_nothing_new_in_any_version() {
+    let engine = Deployment::new().engine();
+    put(&engine, "g", CHAIN).await;
+    engine.delete_graph(None, "g", None, None).await.unwrap();
+    let first = engine.create(Create { version: Some(1), ..wanted("g") }).await;
+    assert!(matches!(first, Err(EngineError::UnknownGraph(_))));
+    assert!(engine.graph(None, "g", Some(1)).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_key_with_another_version_of_the_graph_is_a_conflict_and_with_another_api_key_it_is_not() {
+    let engine = Deployment::new().engine();
+    put(&engine, "g", CHAIN).await;
+    put(&engine, "g", &CHAIN.replace("a >> b >> c", "a >> c")).await;
+    let keyed = |version, api_key: &str| {
+        let mut create = Create { key: Some(key("k")), version, ..wanted("g") };
+        create.command.api_key_id = Some(api_key.to_owned());
+        create
+    };
+    let first = engine.create(keyed(Some(1), "one")).await.unwrap();
+    let conflict = engine.create(keyed(Some(2), "one")).await.unwrap_err();
+    assert_eq!(reason(conflict), Reason::KeyReused);
+    assert_eq!(engine.create(keyed(Some(1), "two")).await.unwrap(), Asked { is_repeat: true, ..first });
+}
+
+#[tokio::test]
+async fn asking_what_has_ended_again_and_again_does_not_make_its_log_longer() {
+    let engine = Deployment::new().engine();
+    put(&engine, "chain", CHAIN).await;
+    let execution = started(&engine, "chain").await;
+    ask(&engine, &execution, Some("c"), cancel()).await.unwrap();
+    let before = state(&engine, &execution).await;
+    for number in 0..3 {
+        assert!(!ask(&engine, &execution, Some(&format!("c{number}")), cancel()).await.unwrap().is_repeat);
+    }
+    assert!(ask(&engine, &execution, Some("c"), cancel()).await.unwrap().is_repeat);
+    assert_eq!(state(&engine, &execution).await, before);
+}
+
+#[tokio::test]
+async fn records_without_an_event_belong_to_the_event_before_them() {
+    let engine = Deployment::new().engine();
+    put(&engine, "chain", CHAIN).await;
+    let execution = started(&engine, "chain").await;
+    ask(&engine, &execution, None, cancel()).await.unwrap();
+    let repeat = engine.retry(&execution, again(None)).await.unwrap().execution;
+    let now = state(&engine, &execution).await;
+    let then = engine.state_at(&execution, now.events).await.unwrap().unwrap();
+    assert_eq!((then.retried_by.as_ref(), then.updated_at), (Some(&repeat), now.updated_at));
+    let first = engine.state_at(&execution, EventSeq(1)).await.unwrap().unwrap();
+    assert!(first.updated_at.is_some());
 }

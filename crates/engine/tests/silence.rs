@@ -27,6 +27,7 @@ fn submission() -> Submission {
         endpoint: "POST /runs".into(),
         flow: pyoco_engine::Flow::Given,
         digest: None,
+        is_key_made_up: false,
         key: None,
         correlation_id: None,
     }

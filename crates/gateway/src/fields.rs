@@ -20,6 +20,9 @@ pub(crate) const MESSAGE: usize = 4_000;
 /// The longest key of a wait, code of an error, name of a graph.
 pub(crate) const WORD: usize = 256;
 
+/// The longest list of labels.
+const TEXTS: usize = 64;
+
 /// Members that are still to be read.
 #[derive(Debug)]
 pub(crate) struct Fields {
@@ -107,6 +110,11 @@ impl Fields {
     pub(crate) fn texts(&mut self, name: &'static str, longest: usize) -> Vec<String> {
         let items = match self.take(name) {
             None => return Vec::new(),
+            Some(Value::Array(items)) if items.len() > TEXTS => {
+                let rule = format!("it must have at most {TEXTS} entries");
+                self.wrong(&[name.into()], "too_long", rule, items.len().into());
+                return Vec::new();
+            }
             Some(Value::Array(items)) => items,
             Some(other) => {
                 self.wrong(&[name.into()], "list_type", "it must be a list of texts", other);

@@ -10,16 +10,18 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use pyoco_core::notice::Notice;
 
-use crate::body;
 use crate::error::{Denial, Note, Refusal};
+use crate::{body, idempotency};
 
 /// Wraps every request.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let method = request.method().clone();
     // The path as it was written: percent-encoded, so it cannot break a log line.
     let path: String = request.uri().path().chars().take(256).collect();
+    // Whoever follows a thread finds it in refusals too.
+    let thread = idempotency::correlation(request.headers()).ok().flatten();
     let request = request.map(body::lingering);
-    let response = if is_encoded(&request) {
+    let mut response = if is_encoded(&request) {
         let detail = "a request body must not be compressed";
         let refusal =
             Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).noticed(Notice::InvalidRequest);
@@ -27,6 +29,9 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     } else {
         AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| internal_error())
     };
+    if let Some(Ok(thread)) = thread.map(HeaderValue::try_from) {
+        response.headers_mut().entry(idempotency::CORRELATION).or_insert(thread);
+    }
     tell(&method, &path, &response);
     response
 }

@@ -112,7 +112,8 @@ impl Query {
     /// An instant in RFC 3339.
     pub(crate) fn instant(&self, inputs: &mut Inputs, name: &'static str) -> Option<Timestamp> {
         let text = self.filled(name)?;
-        let instant = serde_json::from_value(json!(text)).ok();
+        // In a query a plus that was not encoded is a space.
+        let instant = serde_json::from_value(json!(text.trim_end().replace(' ', "+"))).ok();
         if instant.is_none() {
             let rule = "it must be an instant in RFC 3339, e.g. 2026-01-31T12:00:00Z";
             inputs.wrong("datetime_parsing", place(name), rule, json!(text), None);

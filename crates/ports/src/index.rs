@@ -148,7 +148,7 @@ pub struct Filter {
     pub flow: Option<String>,
     /// For which workers.
     pub tag: Option<String>,
-    /// With this label.
+    /// With this label. A store MAY look at the first 64 labels of an execution alone.
     pub label: Option<String>,
     /// Of which submitted text.
     pub workflow_sha256: Option<String>,

@@ -42,6 +42,7 @@ async fn submit(backend: &Backend, flow: &str, text: Option<&str>) -> ExecutionI
         endpoint: "embedded".into(),
         flow: pyoco_engine::Flow::Given,
         digest: None,
+        is_key_made_up: false,
         key: None,
         correlation_id: None,
     };

@@ -65,6 +65,7 @@ async fn submit(engine: &Engine) -> pyoco_core::ids::ExecutionId {
         endpoint: "POST /runs".into(),
         flow: pyoco_engine::Flow::Given,
         digest: None,
+        is_key_made_up: false,
         key: None,
         correlation_id: None,
     };

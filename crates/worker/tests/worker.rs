@@ -146,6 +146,7 @@ impl Bench {
             endpoint: "POST /runs".into(),
             flow: pyoco_engine::Flow::Given,
             digest: None,
+            is_key_made_up: false,
             key: None,
             correlation_id: None,
         };

@@ -121,6 +121,7 @@ async fn submit(engine: &Engine) -> ExecutionId {
         endpoint: "POST /runs/yaml".into(),
         flow: pyoco_engine::Flow::Given,
         digest: None,
+        is_key_made_up: false,
         key: None,
         correlation_id: None,
     };

@@ -100,8 +100,10 @@ impl<'a> Batch<'a> {
         let is_repeat = matches!(decision.outcome, Outcome::Repeated(_));
         self.facts.absorb(decision.facts, self.events.len());
         self.events.extend(decision.events.into_iter().map(|event| (event, source.clone())));
-        // A caller's key is remembered also when there was nothing to do: its repeat must get the same answer.
-        let keyed = request.id.clone().filter(|_| wrote || (!is_worker && !is_repeat));
+        // A caller's key is remembered also when there was nothing to do: its repeat must get the same answer. Once an execution
+        // has ended there is only one left, and a log that grows by asking would never stop.
+        let is_asked = !is_worker && !is_repeat && !self.state.phase.is_terminal();
+        let keyed = request.id.clone().filter(|_| wrote || is_asked);
         if wrote || keyed.is_some() {
             self.last = Some(source);
         }

@@ -351,6 +351,11 @@ impl State {
         }
     }
 
+    /// The last event that is recorded. What another implementation says of an execution without a log is no event.
+    pub fn last_event(&self) -> EventSeq {
+        if self.version == Version(0) { EventSeq(0) } else { self.events }
+    }
+
     /// A version after which every event behind this one was written, as near to it as is known.
     pub fn version_before(&self, event: EventSeq) -> Version {
         let before = self.landmarks.partition_point(|(events, _)| *events <= event);

@@ -2,6 +2,7 @@
 
 mod denials;
 mod refusals;
+mod streams;
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use axum::http::header;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem};
+use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, WatchData};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
@@ -19,6 +20,7 @@ use crate::{App, executions, graphs, health, metrics, runs, waits, workers};
 
 pub(crate) use denials::{Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, Removing};
 pub(crate) use refusals::{Always, Bodied, Reading, Writing};
+pub(crate) use streams::ServerSentEvent;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -60,7 +62,7 @@ pub(crate) use refusals::{Always, Bodied, Reading, Writing};
         workers::list,
         workers::hide,
     ),
-    components(schemas(Accepted, DenialBody, ErrorBody, FieldProblem))
+    components(schemas(Accepted, DenialBody, ErrorBody, FieldProblem, WatchData))
 )]
 struct Description;
 

@@ -32,7 +32,7 @@ pub(crate) async fn get(
     let Some(at) = at else {
         return Ok(Json(app.seen(&caller, &execution, ExecutionView::of).await?));
     };
-    let last = app.seen(&caller, &execution, |state| state.events).await?;
+    let last = app.seen(&caller, &execution, Folded::last_event).await?;
     let then = match at {
         EventSeq(1..) if at <= last => app.engine.state_at(&execution, at).await?,
         EventSeq(_) => None,

@@ -10,9 +10,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use pyoco_api::{ExecutionEvent, Location};
+use pyoco_api::Location;
 use pyoco_core::ids::{EventSeq, ExecutionId};
 use pyoco_core::notice::Notice;
+use pyoco_core::state::State as Folded;
 use pyoco_engine::{Follower, NumberedEvent};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -23,7 +24,7 @@ use super::ExecutionPath;
 use super::events::Shown;
 use crate::App;
 use crate::caller::Viewer;
-use crate::docs::{Denied, Found};
+use crate::docs::{Denied, Found, ServerSentEvent};
 use crate::error::{Denial, Refusal};
 use crate::query::{Query, whole_number};
 use crate::server::Hosting;
@@ -36,8 +37,8 @@ const LAST_SEEN: &str = "Last-Event-ID";
     ("executionId" = String, Path), ("after" = Option<u64>, Query, description = "only events behind this number"),
     ("Last-Event-ID" = Option<u64>, Header, description = "the same; it wins")
 ), responses(
-    (status = 200, description = "The events; each has these data.", body = ExecutionEvent, content_type = "text/event-stream"),
-    Found, Denied
+    (status = 200, description = "The events; the data of each are an `ExecutionEvent`, those of the end are empty.", body = ServerSentEvent, content_type = "text/event-stream"),
+    (status = 204, description = "Everything was told; there is nothing to come back for."), Found, Denied
 ))]
 pub(crate) async fn stream(
     State(app): State<App>,
@@ -60,7 +61,7 @@ pub(crate) async fn stream(
     }
     inputs.finish(Notice::InvalidRequest)?;
     let after = after.unwrap_or_default();
-    let last = app.seen(&caller, &execution, |state| state.events).await?;
+    let last = app.seen(&caller, &execution, Folded::last_event).await?;
     if after > last {
         let mut inputs = Inputs::default();
         let rule = format!("there is no such event yet; the last one is {last}");
@@ -73,6 +74,10 @@ pub(crate) async fn stream(
     };
     let follower = app.engine.follow(&execution, after).await?;
     let follower = follower.ok_or_else(|| Refusal::run_not_found(execution.as_str()))?;
+    if follower.is_over() && headers.contains_key("last-event-id") {
+        // A browser that comes back after the end is told not to.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let heartbeat = app.settings.watch_heartbeat;
     let feed = Feed {
         follower,
@@ -119,6 +124,8 @@ impl Feed {
             next = self.follower.next() => next,
             () = &mut self.pulse => {
                 self.rest();
+                // Somebody may have written and died before anybody was told.
+                self.follower.look_again().await;
                 return Some(Bytes::from_static(b": keep-alive\n\n"));
             }
         };

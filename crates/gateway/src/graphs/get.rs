@@ -35,7 +35,7 @@ pub(crate) async fn get(
     let found = found.map_err(|error| refused(error).of_flow(&id, ""))?;
     let graph = found.ok_or_else(|| not_found(&id))?;
     let mut shown = view(&graph);
-    if let Some(source) = graph.record.source {
+    if let Some(source) = graph.record.source.clone() {
         shown.format = Some(source.format.as_str().to_owned());
         shown.source = Some(source.text);
     }

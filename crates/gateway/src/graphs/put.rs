@@ -28,7 +28,8 @@ const YAML: [&str; 5] = ["application/yaml", "application/x-yaml", "text/yaml", 
     ("graphId" = String, Path, min_length = 1, max_length = 256),
     ("If-Match" = Option<String>, Header, description = "the version, in quotes, that is to be followed")
 ), request_body(description = "A flow, as flow.yaml or as the same document in JSON.", content(
-    (String = "application/yaml"), (Object = "application/json")
+    (String = "application/yaml", example = "version: 2\nflow: {graph: 'a >> b'}\ntasks: {a: {}, b: {}}\n"),
+    (Object = "application/json", example = json!({"version": 2, "flow": {"graph": "a >> b"}, "tasks": {"a": {}, "b": {}}}))
 )), responses(
     (status = 200, description = "It is kept.", body = Graph, headers(("ETag" = String))),
     (status = 201, description = "It is kept, and the first under this name.", body = Graph, headers(("ETag" = String))),

@@ -171,6 +171,7 @@ impl Shared {
             endpoint: endpoint.into(),
             key,
             digest: None,
+            is_key_made_up: false,
             correlation_id: None,
         };
         let engine = self.engine.clone();

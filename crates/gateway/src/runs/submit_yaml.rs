@@ -39,11 +39,13 @@ const NO_TEXT: &str = "Input should be a valid string";
 #[allow(dead_code, reason = "describes the form for OpenAPI; it is read part by part")]
 pub(crate) struct SubmitYamlForm {
     /// The flow.yaml.
-    #[schema(value_type = String, format = Binary)]
+    #[schema(value_type = String, format = Binary, example = "version: 1\nflow: {graph: 'flow >> hello'}\ntasks: {hello: {callable: 'hello:greet'}}\n")]
     workflow: Vec<u8>,
     /// What to call the flow.
+    #[schema(min_length = 1, example = "main")]
     flow_name: String,
     /// Which workers may run it.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,128}$", example = "default")]
     tag: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use pyoco_api::{ErrorBody, WatchData};
+use pyoco_api::ErrorBody;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::notice::Notice;
 use pyoco_engine::Watcher;
@@ -26,7 +26,7 @@ use super::RunId;
 use super::snapshot::{Room, Shown, wants_records, with_lack_of_worker};
 use crate::App;
 use crate::caller::Caller;
-use crate::docs::{Always, Reading};
+use crate::docs::{Always, Reading, ServerSentEvent};
 use crate::error::Refusal;
 use crate::query::Query;
 use crate::server::Hosting;
@@ -39,7 +39,7 @@ use crate::validation::Inputs;
     ("timeout_sec" = Option<u32>, Query, minimum = 1, maximum = 600),
     ("Last-Event-ID" = Option<u64>, Header)
 ), responses(
-    (status = 200, description = "The events; each has these data.", body = WatchData, content_type = "text/event-stream"),
+    (status = 200, description = "The events; the data of each are a `WatchData`.", body = ServerSentEvent, content_type = "text/event-stream"),
     (status = 400, description = "`Last-Event-ID` is not the number of an event of this run.", body = ErrorBody),
     (status = 404, description = "There is no such run.", body = ErrorBody),
     (status = 422, description = "The query cannot be read.", body = ErrorBody), Reading, Always

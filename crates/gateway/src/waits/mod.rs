@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use pyoco_api::{Extra, Location, Wait, WaitPage};
 use pyoco_core::ids::NodeId;
 use pyoco_core::json::{self, Limits};
 use pyoco_core::notice::Notice;
 use pyoco_core::state::{NodeStatus, State as Folded};
 use pyoco_core::time::Timestamp;
+use pyoco_engine::EngineError;
 use pyoco_ports::{WaitFilter, WaitPlace};
 use serde_json::{Value, json};
 
@@ -22,6 +24,8 @@ use crate::validation::Inputs;
 
 /// The longest age that can be asked for: a hundred years.
 const OLDEST: f64 = 3.2e9;
+/// So many executions are looked at side by side.
+const LOOKS: usize = 16;
 /// What a cursor may hold: an instant, an execution and a node.
 const CURSOR: Limits = Limits { bytes: 8 << 10, depth: 1 };
 
@@ -49,13 +53,22 @@ pub(crate) async fn list(
     };
     let page = app.engine.store().waits(&filter, limit as usize).await?;
     let next_cursor = page.next.as_ref().map(encode);
-    let mut items = Vec::with_capacity(page.waits.len());
-    for place in page.waits {
-        let shown = app.engine.look(&place.execution, |state| shown(state, &place.node)).await?;
-        // One that was answered since is not there any more.
-        items.extend(shown.flatten());
-    }
+    let looks = page.waits.into_iter().map(|place| look(app.clone(), place));
+    let shown: Vec<Option<Wait>> = futures_util::stream::iter(looks).buffered(LOOKS).try_collect().await?;
+    let items = shown.into_iter().flatten().collect();
     Ok(Json(WaitPage { items, next_cursor }))
+}
+
+/// The wait as it stands now; nothing if it was answered since.
+async fn look(app: App, place: WaitPlace) -> Result<Option<Wait>, EngineError> {
+    match app.engine.look(&place.execution, |state| shown(state, &place.node)).await {
+        // One that cannot be read keeps nobody from seeing the others.
+        Err(error) if error.is_hopeless() => {
+            tracing::warn!(run_id = %place.execution, reason = %error, "a wait cannot be shown");
+            Ok(None)
+        }
+        seen => Ok(seen?.flatten()),
+    }
 }
 
 fn age(inputs: &mut Inputs, query: &Query) -> Option<f64> {

@@ -15,7 +15,7 @@ DROP INDEX runs_by_tenant_tag;
 CREATE INDEX runs_by_tag        ON runs (tag, labelled, status, updated_at, execution);
 CREATE INDEX runs_by_tenant_tag ON runs (tenant, tag, labelled, status, updated_at, execution) WHERE tenant IS NOT NULL;
 
--- One row for each label of a labelled run, kept by the triggers below. What a list is read along stands here too.
+-- One row for each label of a labelled run (of its first 64: whoever sends more must not keep everybody else waiting), kept by the triggers below. What a list is read along stands here too.
 CREATE TABLE labels (
     execution  TEXT    NOT NULL,
     label      TEXT    NOT NULL,
@@ -29,18 +29,19 @@ CREATE INDEX labels_in_order  ON labels (label, status, updated_at, execution);
 CREATE INDEX labels_by_tenant ON labels (tenant, label, status, updated_at, execution) WHERE tenant IS NOT NULL;
 
 INSERT INTO labels (execution, label, tenant, status, updated_at)
-    SELECT DISTINCT execution, value, tenant, status, updated_at FROM runs, json_each(summary, '$.tags') WHERE labelled = 1;
+    SELECT DISTINCT execution, value, tenant, status, updated_at FROM runs, json_each(summary, '$.tags') WHERE labelled = 1 AND key < 64;
 
 CREATE TRIGGER runs_labelled_in AFTER INSERT ON runs WHEN NEW.labelled = 1 BEGIN
     INSERT INTO labels (execution, label, tenant, status, updated_at)
-        SELECT DISTINCT NEW.execution, value, NEW.tenant, NEW.status, NEW.updated_at FROM json_each(NEW.summary, '$.tags');
+        SELECT DISTINCT NEW.execution, value, NEW.tenant, NEW.status, NEW.updated_at FROM json_each(NEW.summary, '$.tags')
+        WHERE key < 64;
 END;
 
 CREATE TRIGGER runs_labelled_over AFTER UPDATE OF labelled ON runs WHEN OLD.labelled = 1 OR NEW.labelled = 1 BEGIN
     DELETE FROM labels WHERE execution = OLD.execution;
     INSERT INTO labels (execution, label, tenant, status, updated_at)
         SELECT DISTINCT NEW.execution, value, NEW.tenant, NEW.status, NEW.updated_at FROM json_each(NEW.summary, '$.tags')
-        WHERE NEW.labelled = 1;
+        WHERE NEW.labelled = 1 AND key < 64;
 END;
 
 CREATE TRIGGER runs_labelled_out AFTER DELETE ON runs WHEN OLD.labelled = 1 BEGIN

@@ -180,6 +180,7 @@ impl Ground {
             endpoint: "POST /runs".into(),
             flow: pyoco_engine::Flow::Given,
             digest: None,
+            is_key_made_up: false,
             key: None,
             correlation_id: None,
         };
