@@ -79,7 +79,17 @@ impl Engine {
         execution: &ExecutionId,
         event: EventSeq,
     ) -> Result<Option<State>, EngineError> {
-        let records = self.store.read(execution, Version(0)).await?;
+        let seen = self.look(execution, |state| {
+            let is_newest = state.last_event() == event && event > EventSeq(0);
+            (is_newest.then(|| state.clone()), state.version_after(event))
+        });
+        let until = match seen.await? {
+            Some((None, until)) => until,
+            Some((newest, _)) => return Ok(newest),
+            None => return Ok(None),
+        };
+        let limit = usize::try_from(until.0).unwrap_or(usize::MAX);
+        let records = self.store.read_some(execution, Version(0), limit).await?;
         let id = execution.clone();
         // A long history takes a while to fold: not on a thread that others wait for.
         let folded = tokio::task::spawn_blocking(move || {

@@ -363,6 +363,12 @@ impl State {
         landmark.map_or(Version(0), |(_, version)| *version)
     }
 
+    /// A version at which this event was written, as near to it as is known.
+    pub fn version_after(&self, event: EventSeq) -> Version {
+        let before = self.landmarks.partition_point(|(events, _)| *events < event);
+        self.landmarks.get(before).map_or(self.version, |(_, version)| *version)
+    }
+
     /// The node of that number.
     pub fn node(&self, number: NodeNumber) -> Option<(&NodeId, &NodeState)> {
         self.nodes.get_index(number.0 as usize)
