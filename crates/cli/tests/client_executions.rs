@@ -545,3 +545,42 @@ fn following_lives_through_a_restart_of_the_server() {
     assert_eq!(seen.join("\n") + "\n", said(&running, &["exec", "events", &execution]), "no gap, no repeat");
     assert!(running.stop(Signal::SIGTERM).success());
 }
+
+/// Workers run the first and the last task, somebody outside the one between them; the last one fails until a file is there.
+const MIXED: &str = "version: 2\nflow: {graph: 'first >> outside >> last'}\ntasks:\n  first: {command: [echo, ran]}\n  outside: {}\n  \
+                     last: {command: [test, -e, MARK]}\n";
+
+#[test]
+fn a_graph_is_run_by_workers_and_driven_from_outside_and_a_retry_keeps_both() {
+    let site = Site::new();
+    let running = site.start();
+    let mark = site.path("mark");
+    put(&running, &site, "mixed", &MIXED.replace("MARK", mark.to_str().unwrap()));
+    let execution = create(&running, &["mixed", "--start"]);
+    let ready = |execution: &str, node: &str| {
+        // The stream tells when it is the caller's turn: nobody looks again and again.
+        let mut follow = program(&running.url, &["exec", "events", execution, "--follow"]);
+        let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let is_ready = lines.into_iter().any(|line| line.contains("NODE_READY") && line.contains(node));
+        follow.kill().unwrap();
+        follow.wait().unwrap();
+        assert!(is_ready, "{node} was never reached");
+    };
+    ready(&execution, "outside");
+    drive(&running, &execution, &["outside"]);
+    let followed = program(&running.url, &["exec", "events", &execution, "--follow"]).output().unwrap();
+    assert_eq!(followed.status.code(), Some(1), "{}", out(&followed));
+    let shown = ask(&running, &["exec", "get", &execution]);
+    assert_eq!(shown["failedNodeId"], "last");
+    std::fs::write(&mark, "").unwrap();
+    let repeat = ask(&running, &["exec", "retry", &execution])["executionId"].as_str().unwrap().to_owned();
+    let followed = program(&running.url, &["exec", "events", &repeat, "--follow"]).output().unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{}", out(&followed));
+    let shown = ask(&running, &["exec", "get", &repeat]);
+    let attempts = |node: &str| {
+        let nodes = shown["nodes"].as_array().unwrap();
+        nodes.iter().find(|shown| shown["nodeId"] == node).unwrap()["attempt"].as_u64().unwrap()
+    };
+    assert_eq!(["first", "outside", "last"].map(attempts), [0, 0, 1], "only what failed runs again");
+}
