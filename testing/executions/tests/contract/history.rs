@@ -143,7 +143,7 @@ async fn a_stream_hears_of_another_gateway(site: Site) {
     assert_eq!(stream.next().await.unwrap().event, "EXECUTION_CREATED");
     site.done(&format!("/executions/{execution}/start"), &json!({})).await;
     site.run(&execution, "a").await;
-    beside.run(&execution, "b").await;
+    site.run(&execution, "b").await;
     let told = stream.to_the_end().await;
     assert_told(&told, &site.events(&execution).await, 1);
 }
