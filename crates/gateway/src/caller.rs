@@ -7,6 +7,7 @@ use pyoco_core::event::{Actor, ActorKind};
 use pyoco_core::ids::TenantId;
 
 use crate::App;
+use crate::access::{self, Admitted};
 use crate::error::{Denial, Refusal};
 
 /// Somebody at the API. Without API keys it is nobody in particular, who may see everything.
@@ -34,8 +35,9 @@ impl Caller {
 impl FromRequestParts<App> for Caller {
     type Rejection = Refusal;
 
-    async fn from_request_parts(_parts: &mut Parts, _app: &App) -> Result<Self, Refusal> {
-        Ok(Self::default())
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let Admitted { tenant, key } = app.access.admit(access::shown(&parts.headers)).await?;
+        Ok(Self { tenant, key })
     }
 }
 

@@ -4,6 +4,7 @@
 //! `validation` and `body`, before anything is asked; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
 
+mod access;
 mod body;
 mod caller;
 mod docs;
@@ -34,6 +35,7 @@ use axum::routing::{MethodRouter, any, get, patch, post};
 use pyoco_engine::{Clock, Engine};
 use tokio::sync::Semaphore;
 
+pub use access::{Access, Admitted, NotAdmitted};
 pub use server::{ServerLimits, serve};
 pub use settings::Settings;
 
@@ -50,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
+    pub(crate) access: Arc<dyn Access>,
     /// One permit for each open watch.
     pub(crate) watches: Arc<Semaphore>,
 }
@@ -63,10 +66,20 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// A gateway to an engine.
+    /// A gateway to an engine, for everybody.
     pub fn new(engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self::with_access(engine, clock, settings, Arc::new(access::Everybody))
+    }
+
+    /// A gateway to an engine, for those who are admitted.
+    pub fn with_access(
+        engine: Engine,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        access: Arc<dyn Access>,
+    ) -> Self {
         let watches = Arc::new(Semaphore::new(settings.max_watches));
-        Self { shared: Arc::new(Shared { engine, clock, settings, watches }) }
+        Self { shared: Arc::new(Shared { engine, clock, settings, access, watches }) }
     }
 
     /// Its routes.

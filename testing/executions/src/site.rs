@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use pyoco_core::ids::{EventId, ExecutionId};
 use pyoco_core::time::Timestamp;
 use pyoco_engine::{Clock, Engine, Ids};
-use pyoco_gateway::{Gateway, ServerLimits, Settings, serve};
+use pyoco_gateway::{Access, Gateway, ServerLimits, Settings, serve};
 use pyoco_ports::{Heard, Store};
 use pyoco_store_memory::MemoryStore;
 use pyoco_store_nats::{Listener, NatsStore};
 use pyoco_store_sqlite::SqliteStore;
 use pyoco_testing_nats::{NatsServer, Options};
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -183,13 +184,39 @@ impl Site {
         hands: Arc<Hands>,
         settings: Settings,
     ) -> Self {
-        let router = Gateway::new(engine.clone(), hands.clone(), settings).router();
+        let gateway = Gateway::new(engine.clone(), hands.clone(), settings);
+        let (address, shutdown) = Self::listening(gateway).await;
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+        Self { kind, address, engine, hands, client, ground, shutdown }
+    }
+
+    /// The same engine behind a gateway that wants to know who calls, seen by somebody with this secret.
+    pub async fn for_one(&self, access: Arc<dyn Access>, secret: Option<&str>) -> Self {
+        let gateway =
+            Gateway::with_access(self.engine.clone(), self.hands.clone(), Settings::default(), access);
+        let mut headers = HeaderMap::new();
+        if let Some(secret) = secret {
+            headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());
+        }
+        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).default_headers(headers);
+        let served = Self::listening(gateway).await;
+        Self {
+            kind: self.kind,
+            address: served.0,
+            engine: self.engine.clone(),
+            hands: self.hands.clone(),
+            client: client.build().unwrap(),
+            ground: self.ground.clone(),
+            shutdown: served.1,
+        }
+    }
+
+    async fn listening(gateway: Gateway) -> (SocketAddr, CancellationToken) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        tokio::spawn(serve(listener, router, ServerLimits::default(), shutdown.clone()));
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
-        Self { kind, address, engine, hands, client, ground, shutdown }
+        tokio::spawn(serve(listener, gateway.router(), ServerLimits::default(), shutdown.clone()));
+        (address, shutdown)
     }
 
     /// The address of a path.

@@ -8,6 +8,7 @@
 )]
 
 mod accepting;
+mod access;
 mod approval;
 mod cancel;
 mod graphs;
