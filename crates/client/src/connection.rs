@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Response;
+use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
 use crate::error::{Call, Error};
@@ -28,10 +28,15 @@ impl Connection {
         };
         let kind =
             response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.starts_with("text/event-stream") {
+        if response.status() != StatusCode::NO_CONTENT && !kind.starts_with("text/event-stream") {
             return Err(bad_answer(&call, format!("the answer is no event stream but '{kind}'")));
         }
         Ok(Self { response, decoder: Decoder::new(limits.answer_bytes), call })
+    }
+
+    /// Whether the gateway says that everything was told already.
+    pub(crate) fn has_nothing_to_tell(&self) -> bool {
+        self.response.status() == StatusCode::NO_CONTENT
     }
 
     /// The next bytes; none when the gateway closed the stream in good order.

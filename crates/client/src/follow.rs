@@ -123,6 +123,10 @@ impl Follow {
     /// Waits for more bytes, on another connection if this one is lost.
     async fn listen(&mut self) -> Result<(), Error> {
         let Some(connection) = &mut self.connection else { return self.reconnect(None).await };
+        if connection.has_nothing_to_tell() {
+            self.is_over = true;
+            return Ok(());
+        }
         match connection.read(self.client.limits().silence).await {
             Ok(Some(bytes)) => {
                 self.heard = Instant::now();

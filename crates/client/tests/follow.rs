@@ -131,3 +131,14 @@ async fn what_is_no_event_ends_it_with_an_error() {
     let error = client.follow_events("e-1", &FollowOptions::default()).await.unwrap_err();
     assert!(error.to_string().contains("no event stream"), "{error}");
 }
+
+#[tokio::test]
+async fn whoever_comes_back_after_the_end_is_not_sent_away_to_come_again() {
+    let gateway = Gateway::start(|_, number| match number {
+        0 => events(event(1)),
+        _ => json(204, ""),
+    });
+    assert_eq!(all(follow(&gateway, 0).await).await, ["1"]);
+    let asked = gateway.asked();
+    assert_eq!((asked.len(), asked[1].header("last-event-id")), (2, Some("1")));
+}

@@ -81,7 +81,8 @@ impl Engine {
         request.correlation_id = submission.correlation_id;
         // Without a key of the caller's the execution's own name serves: it tells an append that timed out.
         let own = || CommandId::new(execution.as_str()).ok();
-        let has_key = submission.key.is_some() && !submission.is_key_made_up;
+        let has_key = submission.key.is_some();
+        let may_be_repeated = has_key && !submission.is_key_made_up;
         if let Some(id) = submission.key.or_else(own) {
             request = match submission.digest {
                 Some(digest) => request.known_by(id, digest),
@@ -125,7 +126,7 @@ impl Engine {
                     EngineError::UnknownGraph(_) | EngineError::UnusableGraph { .. } => false,
                 };
                 if may_be_there
-                    && !has_key
+                    && !may_be_repeated
                     && self.in_time(over, self.refuse(execution.clone())).await.is_none()
                 {
                     self.refused.add(&execution);

@@ -11,6 +11,9 @@ use crate::record::{CommandRecord, FORMAT, Record};
 use crate::state::State;
 use crate::time::Timestamp;
 
+/// So many keys are remembered of an execution that has ended, when there was nothing to do for them.
+const MAX_KEYS_AFTER_END: usize = 1_000;
+
 /// A record under construction, on top of a state.
 #[derive(Debug)]
 pub struct Batch<'a> {
@@ -100,9 +103,10 @@ impl<'a> Batch<'a> {
         let is_repeat = matches!(decision.outcome, Outcome::Repeated(_));
         self.facts.absorb(decision.facts, self.events.len());
         self.events.extend(decision.events.into_iter().map(|event| (event, source.clone())));
-        // A caller's key is remembered also when there was nothing to do: its repeat must get the same answer. Once an execution
-        // has ended there is only one left, and a log that grows by asking would never stop.
-        let is_asked = !is_worker && !is_repeat && !self.state.phase.is_terminal();
+        // A caller's key is remembered also when there was nothing to do: its repeat must get the same answer. But what has ended
+        // does not grow for ever by being asked.
+        let is_room = !self.state.phase.is_terminal() || self.state.commands.len() < MAX_KEYS_AFTER_END;
+        let is_asked = !is_worker && !is_repeat && is_room;
         let keyed = request.id.clone().filter(|_| wrote || is_asked);
         if wrote || keyed.is_some() {
             self.last = Some(source);

@@ -127,7 +127,7 @@ fn coded_answers() -> Vec<(String, &'static str, &'static [&'static str])> {
         ("/executions".to_owned(), "post", COMMAND),
         ("/executions/{executionId}".to_owned(), "get", &["200", "404", "422"]),
         ("/executions/{executionId}/events".to_owned(), "get", &["200", "404", "422"]),
-        ("/executions/{executionId}/events/stream".to_owned(), "get", &["200", "404", "422"]),
+        ("/executions/{executionId}/events/stream".to_owned(), "get", &["200", "204", "404", "422"]),
         ("/graphs".to_owned(), "get", &["200", "422"]),
         ("/graphs/{graphId}".to_owned(), "get", &["200", "404", "422"]),
         ("/graphs/{graphId}".to_owned(), "put", &["200", "201", "400", "408", "412", "413", "422", "507"]),
