@@ -28,6 +28,9 @@ pub(crate) enum Wake {
     Everybody,
 }
 
+/// After so many transactions the length of the write-ahead log is looked at.
+const LOOK_EVERY: u32 = 16;
+
 /// The state of the writer's thread.
 pub(crate) struct Writer {
     connection: Connection,
@@ -42,6 +45,8 @@ pub(crate) struct Writer {
     synchronous: Option<Durability>,
     /// Something may be in the write-ahead log.
     dirty: bool,
+    /// Transactions since somebody looked how long the write-ahead log is.
+    unlooked: u32,
     /// Why nothing is written any more.
     stopped: Option<Lost>,
 }
@@ -66,6 +71,7 @@ impl Writer {
             mark,
             synchronous,
             dirty: true,
+            unlooked: 0,
             stopped: None,
         }
     }
@@ -190,11 +196,14 @@ impl Writer {
         self.connection.prepare_cached(sql)?.execute(()).map(|_| ())
     }
 
-    /// Moves pages from the write-ahead log into the file, as far as no reader needs them, waiting for nobody.
+    /// Moves pages from the write-ahead log into the file, as far as no reader needs them, waiting for nobody. To ask how long the
+    /// log is costs as much as a small transaction, so it is asked now and then.
     fn checkpoint_if_large(&mut self) {
-        if self.stopped.is_some() {
+        self.unlooked += 1;
+        if self.stopped.is_some() || self.unlooked < LOOK_EVERY {
             return;
         }
+        self.unlooked = 0;
         let moved = checkpoint(&self.connection, "PRAGMA wal_checkpoint(NOOP)").and_then(|state| {
             if state.log - state.moved < self.checkpoint_pages {
                 return Ok(state);
