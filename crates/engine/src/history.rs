@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pyoco_core::event::{Event, EventEnvelope};
 use pyoco_core::ids::{EventSeq, ExecutionId, Version};
@@ -16,6 +17,9 @@ use crate::{Engine, EngineError};
 const RECORDS_AT_ONCE: usize = 256;
 /// A page of events ends with the record in which it grew beyond this.
 const PAGE_BYTES: usize = 4 << 20;
+/// Where many follow one execution, each hears a little later and more at once: otherwise every event costs a wake-up and a write for
+/// each of them, and they hold up the one who writes.
+const CROWD_PAUSE: Duration = Duration::from_millis(2);
 /// So many of the newest records are kept for those who follow.
 const RECENT: usize = 256;
 
@@ -143,6 +147,9 @@ impl Follower {
             if self.has_read {
                 // Whoever has everything waits, and asks nobody.
                 self.watcher.beyond(self.version).await;
+                if self.watcher.is_in_a_crowd() {
+                    tokio::time::sleep(CROWD_PAUSE).await;
+                }
             }
             let records = self.watcher.recent().after(&self.engine, &self.execution, self.version).await?;
             match records.last() {

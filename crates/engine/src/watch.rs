@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use crate::history::Recent;
 
+/// More than so many who watch one execution are a crowd.
+const CROWD: usize = 32;
 /// So many watched executions are never too many.
 const FEW: usize = 64;
 
@@ -91,6 +93,12 @@ impl Watcher {
     pub async fn beyond(&mut self, seen: Version) {
         // The hub keeps the sender for as long as somebody listens.
         let _ = self.receiver.wait_for(|version| *version > seen).await;
+    }
+
+    /// Whether many watch the same execution.
+    pub(crate) fn is_in_a_crowd(&self) -> bool {
+        // One is the hub's.
+        Arc::strong_count(&self.recent) > CROWD + 1
     }
 
     /// The newest version that was told.
