@@ -66,40 +66,18 @@ impl Kept {
     ) -> Self {
         let mut nodes: BTreeMap<NodeId, KeptNode> = BTreeMap::new();
         for event in history {
-            match event {
-                Event::NodeSucceeded(payload) if is_done_task(state, &payload.node_id) => {
-                    let kept = nodes.entry(payload.node_id.clone()).or_default();
-                    kept.succeeded = true;
-                    kept.output.clone_from(&payload.output);
-                    kept.output_ref.clone_from(&payload.output_ref);
-                    kept.changes.clone_from(&payload.changes);
-                }
-                Event::NodeStarted(payload) => keep_choice(&mut nodes, &payload.node_id, &payload.choice),
-                Event::NodeProgressReported(payload) => {
-                    keep_choice(&mut nodes, &payload.node_id, &payload.choice);
-                }
-                Event::ExecutionCreated(_)
-                | Event::ExecutionStarted(_)
-                | Event::ExecutionCompleted(_)
-                | Event::ExecutionArchived(_)
-                | Event::ExecutionCancelRequested(_)
-                | Event::ExecutionCanceled(_)
-                | Event::ExecutionFailRequested(_)
-                | Event::ExecutionFailed(_) => {}
-                Event::NodeCreated(_)
-                | Event::NodeReady(_)
-                | Event::NodeWaiting(_)
-                | Event::NodeResumeRequested(_)
-                | Event::NodeResumed(_)
-                | Event::NodeSucceeded(_)
-                | Event::NodeFailReported(_)
-                | Event::NodeFailed(_)
-                | Event::NodeCancelRequested(_)
-                | Event::NodeCanceled(_)
-                | Event::NodeInterruptRequested(_)
-                | Event::ForkOpened(_)
-                | Event::JoinGateUpdated(_)
-                | Event::JoinPassed(_) => {}
+            if let Event::NodeSucceeded(payload) = event
+                && is_done_task(state, &payload.node_id)
+            {
+                let kept = nodes.entry(payload.node_id.clone()).or_default();
+                kept.succeeded = true;
+                kept.output.clone_from(&payload.output);
+                kept.output_ref.clone_from(&payload.output_ref);
+                kept.changes.clone_from(&payload.changes);
+            } else if let Event::NodeStarted(payload) = event {
+                keep_choice(&mut nodes, &payload.node_id, &payload.choice);
+            } else if let Event::NodeProgressReported(payload) = event {
+                keep_choice(&mut nodes, &payload.node_id, &payload.choice);
             }
         }
         let mut kept = Self { of: state.id.clone(), nodes };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pyoco_core::event::{Event, EventEnvelope};
+use pyoco_core::event::{EventEnvelope, EventType};
 use pyoco_core::ids::{EventSeq, ExecutionId, Version};
 use pyoco_core::record::{LogError, Record};
 use pyoco_core::state::State;
@@ -251,35 +251,11 @@ fn numbered(record: &Arc<Record>) -> impl Iterator<Item = NumberedEvent> + '_ {
 
 /// Nothing but the archive mark follows. Where a cancel was requested only a cancel ends.
 fn ends(event: &NumberedEvent) -> bool {
-    match event.envelope().map(|envelope| &envelope.event) {
-        Some(Event::ExecutionCompleted(_) | Event::ExecutionFailed(_) | Event::ExecutionCanceled(_)) => true,
-        Some(
-            Event::ExecutionCreated(_)
-            | Event::ExecutionStarted(_)
-            | Event::ExecutionArchived(_)
-            | Event::ExecutionCancelRequested(_)
-            | Event::ExecutionFailRequested(_),
-        )
-        | None => false,
-        Some(
-            Event::NodeCreated(_)
-            | Event::NodeReady(_)
-            | Event::NodeStarted(_)
-            | Event::NodeProgressReported(_)
-            | Event::NodeWaiting(_)
-            | Event::NodeResumeRequested(_)
-            | Event::NodeResumed(_)
-            | Event::NodeSucceeded(_)
-            | Event::NodeFailReported(_)
-            | Event::NodeFailed(_)
-            | Event::NodeCancelRequested(_)
-            | Event::NodeCanceled(_)
-            | Event::NodeInterruptRequested(_)
-            | Event::ForkOpened(_)
-            | Event::JoinGateUpdated(_)
-            | Event::JoinPassed(_),
-        ) => false,
-    }
+    let kind = event.envelope().map(|envelope| envelope.event.event_type());
+    matches!(
+        kind,
+        Some(EventType::ExecutionCompleted | EventType::ExecutionFailed | EventType::ExecutionCanceled)
+    )
 }
 
 pub(crate) fn decode(execution: &ExecutionId, stored: &StoredRecord) -> Result<Record, EngineError> {
