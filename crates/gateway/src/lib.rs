@@ -21,6 +21,7 @@ mod query;
 mod runs;
 mod server;
 mod settings;
+mod sse;
 mod unhurried;
 mod validation;
 mod waits;

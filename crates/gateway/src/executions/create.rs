@@ -1,14 +1,13 @@
 //! Making an execution exist. It does not run before it is started.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use pyoco_api::Accepted;
 use pyoco_core::command::CreateExecution;
 use pyoco_core::ids::Tag;
 use pyoco_engine::Create;
 
-use super::{Asking, accepted};
+use super::{Asking, accepted_at};
 use crate::App;
 use crate::docs::{CommandHeaders, Commanding, Denied};
 use crate::error::{Denial, Refusal};
@@ -52,12 +51,7 @@ pub(crate) async fn create(
     let engine = app.engine.clone();
     let created = to_its_end(async move { engine.create(create).await }).await?;
     let created = created.map_err(|error| Refusal::from(error).of_flow(&graph_id, tag.as_str()))?;
-    let place = HeaderValue::from_str(&format!("/executions/{}", created.execution));
-    let mut response = accepted("CreateExecution", created);
-    if let Ok(place) = place {
-        response.headers_mut().insert(header::LOCATION, place);
-    }
-    Ok(response)
+    Ok(accepted_at("CreateExecution", created))
 }
 
 fn graph_id(fields: &mut Fields) -> String {

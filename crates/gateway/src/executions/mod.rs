@@ -16,13 +16,12 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pyoco_api::{Accepted, Location};
 use pyoco_core::command::Command;
 use pyoco_core::ids::{CommandId, ExecutionId, NodeId};
 use pyoco_core::notice::Notice;
-use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_engine::{Ask, Asked};
 
 use crate::caller::{Caller, Viewer};
@@ -125,31 +124,12 @@ impl Shared {
     ) -> Result<Response, Denial> {
         let command = command.into();
         let name = command.name();
-        self.must_see(&asking.caller, &execution, name).await?;
+        self.must_be_seen(&asking.caller, &execution).await?;
         let Asking { caller, key, correlation_id, .. } = asking;
         let ask = Ask { command, issuer: caller.issuer(), key, correlation_id };
         let (engine, asked_of) = (self.engine.clone(), execution.clone());
         let asked = to_its_end(async move { engine.ask(&asked_of, ask).await }).await?;
         Ok(accepted(name, asked.map_err(|error| Refusal::from(error).of_run(execution.as_str()))?))
-    }
-
-    /// Somebody else's execution is not there. Whose it is never changes.
-    async fn must_see(
-        &self,
-        caller: &Caller,
-        execution: &ExecutionId,
-        command: &'static str,
-    ) -> Result<(), Denial> {
-        if caller.tenant.is_none() {
-            return Ok(());
-        }
-        let seen = self.engine.look(execution, |state| {
-            caller.may_see(state.origin.as_ref().and_then(|origin| origin.tenant.as_ref()))
-        });
-        if seen.await?.unwrap_or_default() {
-            return Ok(());
-        }
-        Err(Rejection { command, reason: Reason::UnknownExecution(execution.clone()) }.into())
     }
 }
 
@@ -167,6 +147,16 @@ fn accepted(command: &'static str, asked: Asked) -> Response {
     let mut response = (status, Json(body)).into_response();
     if let Ok(echo) = echo {
         response.headers_mut().insert(idempotency::CORRELATION, echo);
+    }
+    response
+}
+
+/// The same, with where the new execution is.
+fn accepted_at(command: &'static str, asked: Asked) -> Response {
+    let place = HeaderValue::from_str(&format!("/executions/{}", asked.execution));
+    let mut response = accepted(command, asked);
+    if let Ok(place) = place {
+        response.headers_mut().insert(header::LOCATION, place);
     }
     response
 }

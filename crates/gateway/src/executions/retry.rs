@@ -1,20 +1,16 @@
 //! Repeating an execution that has ended.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use pyoco_api::{Accepted, RetryExecution};
 use pyoco_core::ids::NodeId;
 use pyoco_engine::Retry;
 
-use super::{Asking, ExecutionPath, accepted};
+use super::{Asking, ExecutionPath, accepted_at};
 use crate::App;
 use crate::docs::{CommandHeaders, Commanding, Denied};
 use crate::error::{Denial, Refusal};
 use crate::unhurried::to_its_end;
-
-/// The name of the command, in answers.
-const NAME: &str = "RetryExecution";
 
 /// Repeats an execution that has ended: a new one keeps what succeeded and runs what failed or did not run.
 #[utoipa::path(post, operation_id = "retryExecution", tag = "executions", path = "/executions/{executionId}/retry", params(("executionId" = String, Path), CommandHeaders),
@@ -31,16 +27,11 @@ pub(crate) async fn retry(
     let input = fields.object("input");
     let from = fields.id("fromNode", NodeId::new);
     fields.finish()?;
-    app.must_see(&asking.caller, &execution, NAME).await?;
+    app.must_be_seen(&asking.caller, &execution).await?;
     let Asking { caller, key, correlation_id, .. } = asking;
     let retry = Retry { input, from, issuer: caller.issuer(), api_key_id: caller.key, key, correlation_id };
     let (engine, repeated) = (app.engine.clone(), execution.clone());
     let asked = to_its_end(async move { engine.retry(&repeated, retry).await }).await?;
     let asked = asked.map_err(|error| Refusal::from(error).of_run(execution.as_str()))?;
-    let place = HeaderValue::from_str(&format!("/executions/{}", asked.execution));
-    let mut response = accepted(NAME, asked);
-    if let Ok(place) = place {
-        response.headers_mut().insert(header::LOCATION, place);
-    }
-    Ok(response)
+    Ok(accepted_at("RetryExecution", asked))
 }

@@ -2,13 +2,12 @@
 //!
 //! Every event comes once, in order and without a gap: whoever comes back says with `Last-Event-ID` what they saw last.
 
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::pin::Pin;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pyoco_api::Location;
 use pyoco_core::ids::{EventSeq, ExecutionId};
@@ -22,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::ExecutionPath;
 use super::events::Shown;
-use crate::App;
 use crate::caller::Viewer;
 use crate::docs::{Denied, Found, ServerSentEvent};
 use crate::error::{Denial, Refusal};
 use crate::query::{Query, whole_number};
 use crate::server::Hosting;
 use crate::validation::Inputs;
+use crate::{App, sse};
 
 const LAST_SEEN: &str = "Last-Event-ID";
 
@@ -88,17 +87,11 @@ pub(crate) async fn stream(
         is_over: false,
         _permit: permit,
     };
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-        (header::CONNECTION, "keep-alive"),
-    ];
     let events = futures_util::stream::unfold(feed, |mut feed| async move {
         let events = feed.events().await?;
-        Some((Ok::<Bytes, Infallible>(events), feed))
+        Some((events, feed))
     });
-    Ok((headers, Body::from_stream(events)).into_response())
+    Ok(sse::answer(events))
 }
 
 /// One open stream.

@@ -3,14 +3,13 @@
 //! Nothing is asked again and again: the engine tells when the run changed. The stream makes its next event when the
 //! connection takes it, so a slow reader gets the newest snapshot and misses only what lay between.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use pyoco_api::ErrorBody;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::notice::Notice;
@@ -24,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunId;
 use super::snapshot::{Room, Shown, wants_records, with_lack_of_worker};
-use crate::App;
 use crate::caller::Caller;
 use crate::docs::{Always, Reading, ServerSentEvent};
 use crate::error::Refusal;
 use crate::query::Query;
 use crate::server::Hosting;
 use crate::validation::Inputs;
+use crate::{App, sse};
 
 /// Snapshots of a run as server-sent events, the first at once. `Last-Event-ID` goes on behind what was seen.
 #[utoipa::path(get, operation_id = "watchRun", tag = "runs", path = "/runs/{run_id}/watch", params(
@@ -86,17 +85,11 @@ pub(crate) async fn watch(
         _permit: permit,
         app,
     };
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-cache"),
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-        (header::CONNECTION, "keep-alive"),
-    ];
     let events = futures_util::stream::unfold(feed, |mut feed| async move {
         let event = feed.event().await?;
-        Some((Ok::<Bytes, Infallible>(event), feed))
+        Some((event, feed))
     });
-    Ok((headers, Body::from_stream(events)).into_response())
+    Ok(sse::answer(events))
 }
 
 /// The event that a client saw last.

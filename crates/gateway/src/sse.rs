@@ -1,0 +1,19 @@
+//! The form of an answer that is a stream of server-sent events. What is sent is each surface's own affair.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{self, HeaderName};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{Stream, StreamExt as _};
+
+/// An answer whose events come as they happen; no proxy on the way keeps them back.
+pub(crate) fn answer(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-cache"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+        (header::CONNECTION, "keep-alive"),
+    ];
+    (headers, Body::from_stream(events.map(Ok::<Bytes, Infallible>))).into_response()
+}
