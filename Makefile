@@ -2,6 +2,7 @@
 # Everything a target needs beyond Rust and Python 3 is installed by it, pinned, into this folder.
 
 PYTHON ?= python3
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 VENV := .venv
 # The Python of the packages from PyPI, unless PYTHON names one: 3.12 or 3.13 if there is one, because on 3.11 the worker of
 # pyoco-server 0.5.1 stops taking jobs after a few runs. Where pyenv gives out several versions, it wants to be told which.
@@ -15,7 +16,7 @@ VENV_STAMP := $(VENV)/.installed-python-$(shell $(VENV_PYTHON) -c "import platfo
 SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_PINS := crates/cli/tests/schemathesis/requirements.txt
 
-.PHONY: up test check fmt lint docs deny unit bench bench-core soak clean
+.PHONY: up test check fmt lint docs deny unit browser bench bench-core soak clean
 
 ## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address.
 up:
@@ -37,7 +38,7 @@ lint:
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
 
-unit: $(VENV_STAMP) $(SCHEMATHESIS)/.installed
+unit: $(VENV_STAMP) $(SCHEMATHESIS)/.installed browser
 	cargo test --workspace
 
 ## Flows built in Python are described by the real pyoco package; the vectors need it. Its server's client talks to ours in testing/pypi.
@@ -51,6 +52,16 @@ $(SCHEMATHESIS)/.installed: $(SCHEMATHESIS_PINS)
 	$(VENV_PYTHON) -m venv --clear $(SCHEMATHESIS)
 	$(SCHEMATHESIS)/bin/pip install --quiet --disable-pip-version-check -r $(SCHEMATHESIS_PINS)
 	touch $@
+
+## A real browser and curl follow logs in the tests: Debian's packages, unless the machine has them or CHROMIUM names a browser.
+browser:
+	@[ -n "$$CHROMIUM" ] || { for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+		$(MAKE) --no-print-directory install-chromium; }
+	@command -v curl >/dev/null || $(MAKE) --no-print-directory install-curl
+
+install-%:
+	$(SUDO) apt-get update --quiet --quiet
+	$(SUDO) apt-get install --yes --quiet --quiet --no-install-recommends $*
 
 ## Licences, sources and duplicates of dependencies (needs cargo-deny).
 deny:

@@ -43,6 +43,23 @@ def leave(path):
     os.rename(path + ".new", path)
 
 
+def write_rows(ctx):
+    """Prints `rows` lines of 80 bytes as fast as it can."""
+    for number in range(1, ctx.params["rows"] + 1):
+        print(f"row {number} ".ljust(79, "."))
+
+
+def write_clock(ctx):
+    """Waits for the file `mark`, then prints its clock `rows` times, every `every` seconds."""
+    give_up = time.time() + 60
+    while not os.path.exists(ctx.params["mark"]) and time.time() < give_up:
+        time.sleep(0.001)
+    begin = time.time()
+    for number in range(1, ctx.params["rows"] + 1):
+        time.sleep(max(0.0, begin + number * ctx.params["every"] - time.time()))
+        print(f"row {number} {time.time()!r}")
+
+
 BY_NAME = {"noop": ("tick", tick), "held": ("hold", hold)}
 
 

@@ -25,11 +25,16 @@ impl Chain {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {name}: {{}}");
         }
-        let request = Request::builder().method(Method::PUT).uri(format!("/graphs/{}", self.graph));
-        let request = request.header(CONTENT_TYPE, "application/yaml").body(text)?;
-        let answer = Connection::open(address).await?.send(request).await?;
-        if answer.status.is_success() { Ok(()) } else { Err(answer.problem()) }
+        put_graph(address, self.graph, text).await
     }
+}
+
+/// Registers a flow.yaml under a name.
+pub(crate) async fn put_graph(address: Address, name: &str, text: String) -> Result<(), Failure> {
+    let request = Request::builder().method(Method::PUT).uri(format!("/graphs/{name}"));
+    let request = request.header(CONTENT_TYPE, "application/yaml").body(text)?;
+    let answer = Connection::open(address).await?.send(request).await?;
+    if answer.status.is_success() { Ok(()) } else { Err(answer.problem()) }
 }
 
 /// The name of a node of a chain.

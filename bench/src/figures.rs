@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::Failure;
-use crate::measure::{history, streams};
+use crate::measure::{history, logs, streams};
 use crate::stats::Figure;
+use crate::tagged;
 
 /// Measurements that are taken together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +21,19 @@ pub(crate) enum Part {
     Commands,
     EventStreams,
     HistoryAt,
+    LogLines,
+    LogLatency,
+    LogNotModified,
+    Tags,
     NatsRuns,
     NatsCancel,
     NatsSubmit,
     NatsLists,
     NatsWorkers,
     NatsCommands,
+    NatsLogLines,
+    NatsLogLatency,
+    NatsLogNotModified,
 }
 
 impl Part {
@@ -41,16 +49,30 @@ impl Part {
         Self::Lists,
     ];
     /// What only this server has, with its embedded store.
-    pub(crate) const EXECUTIONS: [Self; 3] = [Self::Commands, Self::EventStreams, Self::HistoryAt];
+    pub(crate) const EXECUTIONS: [Self; 7] = [
+        Self::Commands,
+        Self::EventStreams,
+        Self::HistoryAt,
+        Self::LogLines,
+        Self::LogLatency,
+        Self::LogNotModified,
+        Self::Tags,
+    ];
     /// On this server as gateway and workers around a nats-server.
-    pub(crate) const NATS: [Self; 6] = [
+    pub(crate) const NATS: [Self; 9] = [
         Self::NatsRuns,
         Self::NatsCancel,
         Self::NatsSubmit,
         Self::NatsLists,
         Self::NatsWorkers,
         Self::NatsCommands,
+        Self::NatsLogLines,
+        Self::NatsLogLatency,
+        Self::NatsLogNotModified,
     ];
+    /// Of these, the logs of jobs.
+    pub(crate) const NATS_LOGS: [Self; 3] =
+        [Self::NatsLogLines, Self::NatsLogLatency, Self::NatsLogNotModified];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let mut all = Self::EMBEDDED.into_iter().chain(Self::EXECUTIONS).chain(Self::NATS);
@@ -70,12 +92,19 @@ impl Part {
             Self::Commands => "commands",
             Self::EventStreams => "event-streams",
             Self::HistoryAt => "history-at",
+            Self::LogLines => "log-lines",
+            Self::LogLatency => "log-latency",
+            Self::LogNotModified => "log-not-modified",
+            Self::Tags => "tags",
             Self::NatsRuns => "nats-runs",
             Self::NatsCancel => "nats-cancel",
             Self::NatsSubmit => "nats-submit",
             Self::NatsLists => "nats-lists",
             Self::NatsWorkers => "nats-workers",
             Self::NatsCommands => "nats-commands",
+            Self::NatsLogLines => "nats-log-lines",
+            Self::NatsLogLatency => "nats-log-latency",
+            Self::NatsLogNotModified => "nats-log-not-modified",
         }
     }
 }
@@ -113,6 +142,11 @@ pub(crate) enum Metric {
     CommandTime,
     EventStreams,
     HistoryAt { at: usize },
+    LogLines { writer: logs::Writer },
+    LogLinesFollowed,
+    LogAge { reader: logs::Reader },
+    LogNotModified,
+    Tagged { asked: tagged::Asked },
     Naps { workers: usize },
     Noops { workers: usize },
     MessagesOfSubmission,
@@ -147,6 +181,29 @@ impl Metric {
             Self::HistoryAt { at } => {
                 return format!("GET ?at={at} of {} events", thousands(history::EVENTS));
             }
+            Self::LogLines { writer } => {
+                return format!("lines of 80 bytes, {writer} → log, {} lines", thousands(writer.rows()));
+            }
+            Self::LogLinesFollowed => {
+                return format!(
+                    "lines delivered to {} SSE followers of one log of {}, all together",
+                    logs::FOLLOWERS,
+                    thousands(logs::FOLLOWED_ROWS)
+                );
+            }
+            Self::LogAge { reader } => {
+                return format!("age of a log line on arrival, a line every 10 ms, {reader}");
+            }
+            Self::LogNotModified => {
+                return format!("GET logs with If-None-Match → 304, {} lines", thousands(logs::LONG_ROWS));
+            }
+            Self::Tagged { asked } => {
+                return format!(
+                    "jobs by {asked}, a page of at most 50 of {} with {} tags",
+                    thousands(tagged::JOBS),
+                    thousands(tagged::TAGS)
+                );
+            }
             Self::Naps { workers } => return format!("end to end, a task of 20 ms, {}", processes(workers)),
             Self::Noops { workers } => return format!("end to end, one no-op task, {}", processes(workers)),
             Self::MessagesOfSubmission => "messages to the nats-server for one submission",
@@ -166,6 +223,8 @@ impl Metric {
             | Self::EndToEndByName
             | Self::Commands
             | Self::EventStreams
+            | Self::LogLines { .. }
+            | Self::LogLinesFollowed
             | Self::Naps { .. }
             | Self::Noops { .. } => "/s",
             Self::MessagesOfSubmission | Self::MessagesOfRun => "messages",
@@ -178,6 +237,9 @@ impl Metric {
             | Self::FilteredList { .. }
             | Self::CommandTime
             | Self::HistoryAt { .. }
+            | Self::LogAge { .. }
+            | Self::LogNotModified
+            | Self::Tagged { .. }
             | Self::Start => "ms",
             Self::IdleMemory | Self::MemoryAfterLoad | Self::MemoryOfAll => "MiB",
         }
@@ -194,7 +256,8 @@ fn processes(workers: usize) -> String {
 }
 
 fn thousands(number: usize) -> String {
-    if number < 1_000 { number.to_string() } else { format!("{},{:03}", number / 1_000, number % 1_000) }
+    let (above, below) = (number / 1_000, number % 1_000);
+    if above == 0 { below.to_string() } else { format!("{},{below:03}", thousands(above)) }
 }
 
 /// What came of measuring one subject.
@@ -220,5 +283,23 @@ impl Figures {
             Ok(None) => self.problems.push(format!("{}: no sample", metric.title())),
             Err(error) => self.problems.push(format!("{}: {error}", metric.title())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_found_by_its_name() {
+        for part in Part::EMBEDDED.into_iter().chain(Part::EXECUTIONS).chain(Part::NATS) {
+            assert_eq!(Part::of_name(part.name()), Some(part));
+        }
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let shown = [0, 999, 1_000, 20_050, 1_000_000].map(thousands);
+        assert_eq!(shown, ["0", "999", "1,000", "20,050", "1,000,000"]);
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -26,6 +26,7 @@ pub(crate) type Address = SocketAddr;
 /// An answer, read to its end.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
@@ -61,14 +62,12 @@ impl Connection {
     }
 
     async fn exchange(&mut self, request: Request<String>) -> Result<Answer, Failure> {
-        let response = self.start(request).await?;
-        let status = response.status();
-        let mut incoming = response.into_body();
+        let (head, mut incoming) = self.start(request).await?.into_parts();
         let mut body = Vec::new();
         while let Some(piece) = next_piece(&mut incoming).await? {
             body.extend_from_slice(&piece);
         }
-        Ok(Answer { status, body })
+        Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
     /// Sends one request and leaves the body to the caller.
@@ -113,6 +112,11 @@ pub(crate) async fn next_piece(body: &mut Incoming) -> Result<Option<Bytes>, Fai
 
 pub(crate) fn get(path: &str) -> Result<Request<String>, Failure> {
     Ok(Request::builder().uri(path).body(String::new())?)
+}
+
+/// A GET with one header of its own.
+pub(crate) fn get_with(path: &str, name: HeaderName, value: &str) -> Result<Request<String>, Failure> {
+    Ok(Request::builder().uri(path).header(name, value).body(String::new())?)
 }
 
 /// `POST /runs`.

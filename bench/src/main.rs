@@ -9,6 +9,7 @@ mod execution;
 mod figures;
 mod flows;
 mod http;
+mod job;
 mod load;
 mod machine;
 mod measure;
@@ -19,6 +20,7 @@ mod sse;
 mod stats;
 mod subject;
 mod table;
+mod tagged;
 mod tape;
 mod targets;
 mod trial;
@@ -44,7 +46,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 const MISSED: u8 = 2;
 const INTERRUPTED: u8 = 130;
 /// The whole bench, without the installation of packages.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const PATIENCE: Duration = Duration::from_secs(2400);
 /// As many as the original has.
 const WORKERS: usize = 2;
 

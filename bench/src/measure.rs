@@ -5,10 +5,12 @@ mod commands;
 pub(crate) mod executions;
 pub(crate) mod history;
 mod lists;
+pub(crate) mod logs;
 mod messages;
 pub(crate) mod nats;
 mod runs;
 pub(crate) mod streams;
+mod tags;
 mod watch;
 
 pub(crate) use runs::{run_id, warm_up};
@@ -87,13 +89,22 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
     match part {
         Part::Starts | Part::Memory | Part::Lists => {}
         // Measured with processes of their own.
-        Part::Commands | Part::EventStreams | Part::HistoryAt => {}
+        Part::Commands
+        | Part::EventStreams
+        | Part::HistoryAt
+        | Part::LogLines
+        | Part::LogLatency
+        | Part::LogNotModified
+        | Part::Tags => {}
         Part::NatsSubmit
         | Part::NatsRuns
         | Part::NatsLists
         | Part::NatsCancel
         | Part::NatsWorkers
-        | Part::NatsCommands => {}
+        | Part::NatsCommands
+        | Part::NatsLogLines
+        | Part::NatsLogLatency
+        | Part::NatsLogNotModified => {}
         Part::SingleRuns => {
             figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
         }

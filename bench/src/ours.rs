@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::flows::{SERVED, UNSERVED};
@@ -13,6 +14,8 @@ use crate::{Failure, http, load};
 
 /// As many as the original has workers, each of which runs one at a time.
 const RUNS_AT_ONCE: &str = "2";
+/// The folder of the store, in that of the data.
+const STORE: &str = "store";
 const SEEDING_CONNECTIONS: usize = 64;
 /// How what is measured is built.
 pub(crate) const BUILD: &str = "cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker";
@@ -29,6 +32,30 @@ impl<'a> Ours<'a> {
             return Err(format!("{} is missing: {BUILD}", places.server.display()).into());
         }
         Ok(Self { places, python })
+    }
+
+    /// A folder for data, with where in it the server stores.
+    pub(crate) fn fresh_store(&self) -> Result<(TempDir, PathBuf), Failure> {
+        let data = self.places.fresh_data()?;
+        let store = data.path().join(STORE);
+        Ok((data, store))
+    }
+
+    /// Starts the server on what `data` holds.
+    pub(crate) async fn start_on(&self, data: TempDir) -> Result<Stack, Failure> {
+        let address = free_address().await?;
+        let mut command = Command::new(&self.places.server);
+        command
+            .env("PYTHONPATH", &self.places.flows)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(data.path());
+        command.args(["up", "--host", "127.0.0.1", "--port", &address.port().to_string()]);
+        command.arg("--data-dir").arg(data.path().join(STORE)).arg("--python").arg(&self.python);
+        command.args(["--concurrency", RUNS_AT_ONCE, "--flow-resolver", "bench_flows:get_flow"]);
+        command.args(["--tags", SERVED]);
+        let gateway =
+            timed_start(address, || Process::start("ours", &mut command, &self.places.logs)).await?;
+        Ok(Stack::new(address, gateway, Vec::new(), None, data))
     }
 }
 
@@ -48,20 +75,7 @@ impl Subject for Ours<'_> {
     }
 
     async fn start(&self, only_gateway: bool) -> Result<Stack, Failure> {
-        let data = self.places.fresh_data()?;
-        let address = free_address().await?;
-        let mut command = Command::new(&self.places.server);
-        command
-            .env("PYTHONPATH", &self.places.flows)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .current_dir(data.path());
-        command.args(["up", "--host", "127.0.0.1", "--port", &address.port().to_string()]);
-        command.arg("--data-dir").arg(data.path().join("store")).arg("--python").arg(&self.python);
-        command.args(["--concurrency", RUNS_AT_ONCE, "--flow-resolver", "bench_flows:get_flow"]);
-        command.args(["--tags", SERVED]);
-        let gateway =
-            timed_start(address, || Process::start("ours", &mut command, &self.places.logs)).await?;
-        let stack = Stack::new(address, gateway, Vec::new(), None, data);
+        let stack = self.start_on(self.places.fresh_data()?).await?;
         if !only_gateway {
             stack.wait_for_workers(1).await?;
         }

@@ -39,6 +39,25 @@ impl Events {
     }
 }
 
+/// Collects bytes and gives whole lines, for streams of which the bench reads millions of events on cores that the measured server
+/// needs.
+#[derive(Default)]
+pub(crate) struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
+        self.rest.extend_from_slice(piece);
+    }
+
+    /// All lines that have arrived as a whole.
+    pub(crate) fn whole(&mut self) -> Result<String, Failure> {
+        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        Ok(String::from_utf8(self.rest.drain(..end).collect())?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -56,5 +75,15 @@ mod tests {
         let heartbeat = Event { name: "heartbeat".to_owned(), data: json!({}) };
         assert_eq!(events.next().expect("no error"), Some(heartbeat));
         assert_eq!(events.next().expect("no error"), None);
+    }
+
+    #[test]
+    fn a_line_in_pieces_is_given_once_it_is_whole() {
+        let mut lines = Lines::default();
+        lines.push(b"id: 3\nevent: NODE");
+        assert_eq!(lines.whole().expect("text"), "id: 3\n");
+        assert_eq!(lines.whole().expect("text"), "");
+        lines.push(b"_READY\n\n");
+        assert_eq!(lines.whole().expect("text"), "event: NODE_READY\n\n");
     }
 }

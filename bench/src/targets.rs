@@ -3,8 +3,10 @@
 use crate::broker::Sync;
 use crate::figures::{Figures, Metric};
 use crate::measure::history::EVENTS;
+use crate::measure::logs::Reader;
 use crate::measure::nats::STORED;
 use crate::stats::Figure;
+use crate::tagged::Asked;
 use crate::trial::Trial;
 
 /// One target with what was measured for it; `None` when it could not be measured.
@@ -24,7 +26,7 @@ pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
     let p99 = |metric| ours.of.get(&metric).and_then(|figure: &Figure| figure.p99);
     let (list, filtered) = (|stored| Metric::List { stored }, |stored| Metric::FilteredList { stored });
     let growth = |small, large| Some(middle(ours, large)? / middle(ours, small)?);
-    vec![
+    let mut verdicts = vec![
         at_least("submit at least 5× the rate", times(Metric::Submit), 5.0),
         at_least("end to end at least 10× the rate", times(Metric::EndToEnd), 10.0),
         at_least("one run at least 5× faster", better(Metric::SingleRun), 5.0),
@@ -49,7 +51,32 @@ pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
             50.0,
         ),
         at_most("gateway memory at most half", times(Metric::IdleMemory), "×", 0.5),
+    ];
+    verdicts.extend(of_logs(ours));
+    verdicts.push(not_modified(ours));
+    // The slowest of all; none, when one of them was not measured.
+    let tagged: Option<Vec<f64>> =
+        Asked::ALL.into_iter().map(|asked| p99(Metric::Tagged { asked })).collect();
+    let tagged = tagged.and_then(|all| all.into_iter().max_by(f64::total_cmp));
+    verdicts.push(at_most("jobs by tags of 1,000,000: the slowest p99 at most 10 ms", tagged, "ms", 10.0));
+    verdicts
+}
+
+/// How soon a line is seen by those who follow a log.
+fn of_logs(ours: &Figures) -> [Verdict; 2] {
+    [
+        (Reader::Sse, "a log line over SSE: p99 at most 100 ms"),
+        (Reader::WebSocket, "a log line over a WebSocket: p99 at most 100 ms"),
     ]
+    .map(|(reader, target)| {
+        let age = ours.of.get(&Metric::LogAge { reader }).and_then(|figure| figure.p99);
+        at_most(target, age, "ms", 100.0)
+    })
+}
+
+fn not_modified(ours: &Figures) -> Verdict {
+    let time = ours.of.get(&Metric::LogNotModified).and_then(|figure| figure.p99);
+    at_most("a log of 1,000,000 lines: 304 in at most 2 ms (p99)", time, "ms", 2.0)
 }
 
 /// A larger share of the bare loop than this is a mistake of the measurement.
@@ -79,6 +106,7 @@ pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {
                 times(list, original).map(|times| 1.0 / times),
                 500.0,
             ),
+            not_modified(ours),
         ]),
         Sync::Always => {
             verdicts.push(at_least("end to end at least 0.6× the bare loop", share(Metric::EndToEnd), 0.6));
@@ -89,6 +117,7 @@ pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {
         at_most("cancel: p99 at most 200 ms", cancel, "ms", 200.0),
         at_least("tasks of 20 ms: two worker processes at least 1.5× one", second, 1.5),
     ]);
+    verdicts.extend(of_logs(ours));
     verdicts
 }
 

@@ -78,6 +78,7 @@ async fn measure_one(
     if parts.include(Part::NatsCommands) {
         trial.ours.add(nats::commands(&ours, sync).await);
     }
+    trial.ours.add(nats::logs(&ours, sync, parts).await);
     if (parts.include(Part::NatsSubmit) || parts.include(Part::NatsRuns))
         && let Err(error) = bare(args, &ours, &mut trial).await
     {

@@ -11,10 +11,18 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     };
     let cases: BTreeSet<String> = suite.lines().filter_map(case_of).collect();
     let mut promised = BTreeSet::new();
-    for entry in fs::read_dir(root.join("crates/ports/src")).into_iter().flatten().flatten() {
-        let text = fs::read_to_string(entry.path()).unwrap_or_default();
-        promised
-            .extend(text.lines().filter(|line| line.trim_start().starts_with("///")).flat_map(promises_of));
+    let mut folders = vec![root.join("crates/ports/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let comments = text.lines().filter(|line| line.trim_start().starts_with("///"));
+            promised.extend(comments.flat_map(promises_of));
+        }
     }
     let untested =
         promised.difference(&cases).map(|id| format!("the ports promise [{id}], but there is no such case"));

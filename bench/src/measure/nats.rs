@@ -1,7 +1,7 @@
 //! The measurements on a nats-server that is somebody's own process: the same for the original and for ours, and for ours what only it
 //! promises.
 
-use super::{cancel, commands as node_commands, lists, messages, runs, submit};
+use super::{cancel, commands as node_commands, lists, logs as job_logs, messages, runs, submit};
 use crate::broker::Sync;
 use crate::distributed::Distributed;
 use crate::figures::{Figures, Metric, Part, Parts};
@@ -98,6 +98,34 @@ pub(crate) async fn commands(ours: &Distributed<'_>, sync: Sync) -> Figures {
         Err(error) => figures.problems.push(error.to_string()),
     }
     figures
+}
+
+/// Logs of jobs, each part on servers of its own.
+pub(crate) async fn logs(ours: &Distributed<'_>, sync: Sync, parts: &Parts) -> Figures {
+    let mut figures = Figures::default();
+    // To be told that nothing has changed writes nothing: how the disk is synced does not matter.
+    let is_wanted =
+        |part: &Part| parts.include(*part) && (*part != Part::NatsLogNotModified || sync == Sync::Default);
+    for part in Part::NATS_LOGS.into_iter().filter(is_wanted) {
+        progress(Distributed::NAME, &format!("{}, {sync}", part.name()));
+        if let Err(error) = measure_logs(ours, part, &mut figures).await {
+            figures.problems.push(error.to_string());
+        }
+    }
+    figures
+}
+
+async fn measure_logs(ours: &Distributed<'_>, part: Part, figures: &mut Figures) -> Result<(), Failure> {
+    let stack = ours.start(false).await?;
+    if part == Part::NatsLogLines {
+        job_logs::lines(&stack, figures).await?;
+    } else if part == Part::NatsLogLatency {
+        job_logs::ages(&stack, figures).await?;
+    } else if part == Part::NatsLogNotModified {
+        figures.keep(Metric::LogNotModified, job_logs::not_modified(&stack).await);
+    }
+    stack.stop().await;
+    Ok(())
 }
 
 async fn measure_workers(ours: &Distributed<'_>, figures: &mut Figures) -> Result<(), Failure> {

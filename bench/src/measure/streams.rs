@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::execution::{Chain, Driver};
 use crate::http::{Address, Connection, get, next_piece};
+use crate::sse::Lines;
 use crate::stats::Figure;
 use crate::{Failure, clock};
 
@@ -82,7 +83,7 @@ async fn read(
     let mut lines = Lines::default();
     let mut last = 0;
     while let Some(piece) = next_piece(&mut body).await? {
-        lines.rest.extend_from_slice(&piece);
+        lines.push(&piece);
         for line in lines.whole()?.lines() {
             if let Some(id) = line.strip_prefix("id: ") {
                 let id: usize = id.parse()?;
@@ -99,33 +100,4 @@ async fn read(
         }
     }
     Err("a stream has no end".into())
-}
-
-/// Collects bytes and gives whole lines. What the events say is not looked at: there are hundreds of thousands, on cores that the
-/// measured server needs.
-#[derive(Default)]
-struct Lines {
-    rest: Vec<u8>,
-}
-
-impl Lines {
-    fn whole(&mut self) -> Result<String, Failure> {
-        let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        Ok(String::from_utf8(self.rest.drain(..end).collect())?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_in_pieces_is_given_once_it_is_whole() {
-        let mut lines = Lines::default();
-        lines.rest.extend_from_slice(b"id: 3\nevent: NODE");
-        assert_eq!(lines.whole().expect("text"), "id: 3\n");
-        assert_eq!(lines.whole().expect("text"), "");
-        lines.rest.extend_from_slice(b"_READY\n\n");
-        assert_eq!(lines.whole().expect("text"), "event: NODE_READY\n\n");
-    }
 }

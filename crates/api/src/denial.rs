@@ -1,4 +1,4 @@
-//! What an answer of `/executions`, `/graphs` and `/waits` says when something is wrong.
+//! What an answer of `/executions`, `/graphs`, `/waits`, `/jobs` and `/tags` says when something is wrong.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -10,7 +10,11 @@ mod error;
 mod event;
 mod execution;
 mod graph;
+mod job;
+mod log;
 mod run;
+mod socket;
+mod tag;
 mod wait;
 mod waiting;
 mod watch;
@@ -25,11 +29,15 @@ pub use error::{Detail, ErrorBody, InputProblem, Location, WorkflowProblem};
 pub use event::{Actor, EventPage, ExecutionEvent};
 pub use execution::{ErrorInfo, Execution, ExecutionNode, ExecutionPage, ExecutionSummary, NodeWait, Party};
 pub use graph::{Graph, GraphNode, GraphPage, GraphSummary};
+pub use job::{Job, JobPage, JobStatus, SubmitJob};
+pub use log::{LogEntry, LogPage};
 pub use pyoco_core::state::{NodeStatus, Status};
 pub use pyoco_core::view::RunStatus;
 pub use run::{
     RunEntry, RunList, RunPage, RunSnapshot, RunSummary, RunTasks, SubmitRequest, Submitted, TaskRecord,
 };
+pub use socket::{JobNews, JobProgress, JobWish, RunningTask};
+pub use tag::{AddTag, TagCount, TagPage};
 pub use wait::{Wait, WaitPage};
 pub use waiting::{NoWorker, NoWorkerReason, Waiting, WaitingNode};
 pub use watch::{WatchData, WatchEvent};

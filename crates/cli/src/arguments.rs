@@ -114,8 +114,9 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// `--limit <LIMIT>` is known as `--limit`, and `<RUN_ID>` as `run_id`.
+/// `--limit <LIMIT>` is known as `--limit`, and `<RUN_ID>` or `<RUN_ID>...` as `run_id`.
 fn short(argument: &str) -> String {
+    let argument = argument.strip_suffix("...").unwrap_or(argument);
     if let Some(name) = argument.strip_prefix('<').and_then(|name| name.strip_suffix('>')) {
         return name.to_lowercase();
     }

@@ -219,3 +219,98 @@ fn an_interrupt_ends_the_following_of_events() {
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+/// A log of three lines whose run has completed.
+fn with_log() -> Gateway {
+    Gateway::start(|asked, _| match asked.path() {
+        "/runs/r-1/logs/stream" => {
+            let line = |seq: u64, task: Option<&str>, stream: &str, message: &str| {
+                let entry = serde_json::json!({
+                    "seq": seq, "timestamp": "2026-01-31T00:00:00Z", "message": message, "task": task, "attempt": 1,
+                    "stream": stream,
+                });
+                format!("id: {seq}\nevent: logEntry\ndata: {entry}\n\n")
+            };
+            let text = [
+                line(1, Some("load"), "stdout", "a \u{1b}[32mgreen\u{1b}[2J"),
+                line(2, Some("load"), "stderr", "odd"),
+                line(3, None, "engine", "run completed"),
+                "event: status\ndata: {\"run_id\":\"r-1\",\"status\":\"COMPLETED\"}\n\n".to_owned(),
+            ];
+            Reply::Events(vec![Piece::Bytes(text.concat().into_bytes()), Piece::Hang])
+        }
+        "/runs/r-1/watch" => Reply::Events(vec![Piece::Bytes(snapshot(Some(2), "COMPLETED").into_bytes())]),
+        _ => run("COMPLETED"),
+    })
+}
+
+#[test]
+fn a_log_has_colours_on_a_terminal() {
+    let arguments = ["logs", "--run-id", "r-1", "--follow", "--no-timestamps"];
+    let (mut child, terminal) = on_terminal(&with_log(), &arguments, false);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    let name = lines[0]
+        .strip_suffix(" stdout | a \u{1b}[32mgreen\\x1b[2J\u{1b}[0m")
+        .unwrap_or_else(|| panic!("{text:?}"));
+    assert!(name.starts_with("\u{1b}[") && name.ends_with("mload\u{1b}[0m"), "{name:?}");
+    assert_eq!(lines[1], format!("{name} \u{1b}[31mstderr\u{1b}[0m | \u{1b}[31modd\u{1b}[0m"));
+    assert_eq!(lines[2], "\u{1b}[2m-\u{1b}[0m \u{1b}[2mengine\u{1b}[0m | \u{1b}[2mrun completed\u{1b}[0m");
+}
+
+#[test]
+fn a_log_has_no_colours_where_nobody_wants_them() {
+    let (mut child, terminal) = on_terminal(&with_log(), &["logs", "--run-id", "r-1", "--follow"], true);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let at = "2026-01-31T00:00:00.000000Z";
+    assert_eq!(
+        text,
+        format!(
+            "{at} load stdout | a green\\x1b[2J\r\n{at} load stderr | odd\r\n{at} - engine | run completed\r\n"
+        )
+    );
+}
+
+#[test]
+fn jobs_are_a_table_on_a_terminal() {
+    let gateway = Gateway::start(|asked, _| {
+        let job = serde_json::json!({
+            "id": "j-1", "status": "running", "createdAt": "2026-01-31T00:00:00Z", "startedAt": null,
+            "completedAt": null, "tags": ["a", "b\u{1b}[2J"], "flow": "analysis",
+        });
+        match asked.path() {
+            "/jobs" => json(200, serde_json::json!({"jobs": [job]}).to_string()),
+            _ => json(200, job.to_string()),
+        }
+    });
+    let (mut child, terminal) = on_terminal(&gateway, &["job", "list"], false);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            ["id", "status", "tags", "createdAt", "completedAt"],
+            ["j-1", "running", "a,b\\u{1b}[2J", "2026-01-31T00:00:00Z", "-"],
+        ]
+    );
+    let (mut child, terminal) = on_terminal(&gateway, &["job", "get", "j-1"], false);
+    let text = shown(terminal);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(text.starts_with("running  analysis  j-1\r\ntags        a,b\\u{1b}[2J\r\n"), "{text:?}");
+}
+
+#[test]
+fn an_interrupt_ends_the_following_of_a_log() {
+    let gateway = Gateway::start(|_, _| {
+        let line = "id: 1\nevent: logEntry\ndata: {\"seq\":1,\"timestamp\":\"2026-01-31T00:00:00Z\",\"message\":\"hello\",\
+                    \"task\":null,\"attempt\":0,\"stream\":\"engine\"}\n\n";
+        Reply::Events(vec![Piece::Bytes(line.as_bytes().to_vec()), Piece::Hang])
+    });
+    let (mut child, mut terminal) = on_terminal(&gateway, &["logs", "--run-id", "r-1", "--follow"], false);
+    wait_for(&mut terminal, "hello");
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

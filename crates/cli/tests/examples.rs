@@ -147,3 +147,50 @@ fn the_external_worker_says_why_it_gives_up() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn the_analysis_is_what_a_job_runs_and_says_how_far_it_is() {
+    let (_site, running) = server();
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
+        let output = command.args(["--server", &running.url]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (log, beside) =
+        ask(&["job", "submit", "--param", "mode=fast", "--tag", "demo", "--follow", "--no-timestamps"]);
+    let job = beside.strip_prefix("job: ").unwrap().trim_end();
+    for line in [
+        "load stdout | reading data.csv: 200 rows",
+        "load stdout | read 20 of 200 rows (10 %)",
+        "load stderr | row 58 is left out: its amount is ''",
+        "load stdout | read 200 of 200 rows (100 %)",
+        "by_region stdout | added up by region 198 of 198 rows (100 %)",
+        "by_month stdout | added up by month 198 of 198 rows (100 %)",
+    ] {
+        assert!(log.lines().any(|said| said == line), "{line}: {log}");
+    }
+    assert_eq!(log.lines().filter(|said| said.starts_with("load stdout | read ")).count(), 10, "{log}");
+    let execution = read(&running, job).await;
+    assert_eq!((execution.graph_id.as_str(), execution.status), ("analysis", Status::Completed));
+    let found = &node(&execution, "summary").output;
+    assert_eq!(found["rows"], json!(198));
+    let sum =
+        |name: &str| found[name].as_object().unwrap().values().map(|sum| sum.as_f64().unwrap()).sum::<f64>();
+    let total = found["total"].as_f64().unwrap();
+    assert!((sum("regions") - total).abs() < 0.01 && (sum("months") - total).abs() < 0.05, "{found}");
+    assert!(ask(&["job", "list", "--tag", "demo"]).0.starts_with(job));
+}
+
+#[tokio::test]
+async fn the_analysis_of_another_file_can_fail_and_says_why() {
+    let (site, running) = server();
+    let file = site.path("empty.csv");
+    std::fs::write(&file, "date,region,amount\n2026-01-01,north,many\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
+    let input = format!("input={}", file.display());
+    command.args(["--server", &running.url, "job", "submit", "--param", &input, "--follow"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("empty.csv has no row with an amount"), "{}", text(&output.stderr));
+}

@@ -1,5 +1,5 @@
 //! A typed HTTP client of the gateway: submit runs, read them, watch them, cancel them; create executions, drive their nodes,
-//! answer what waits, follow what happens; register graphs.
+//! answer what waits, follow what happens; register graphs; submit jobs, find them by their labels, follow their logs.
 //!
 //! Every call is bounded in time and size and fails with an [`Error`] that says what happened. A watch goes on after a broken
 //! connection. Not here: what a run is, and how anything is shown to people.
@@ -11,9 +11,13 @@ mod error;
 mod executions;
 mod follow;
 mod graphs;
+mod jobs;
+mod logs;
 mod nodes;
+mod resume;
 mod runs;
 mod sse;
+mod tags;
 mod transport;
 mod wait;
 mod waits;
@@ -26,8 +30,11 @@ pub use error::{Call, Error, StatusError};
 pub use executions::ExecutionFilter;
 pub use follow::{EventStream, FollowOptions};
 pub use graphs::GraphFormat;
+pub use jobs::JobFilter;
+pub use logs::{LogFilter, LogOf, LogStream};
 pub use pyoco_api as api;
 pub use runs::{RunDelta, RunFilter};
+pub use tags::TagFilter;
 pub use transport::{Builder, Client};
 pub use wait::is_terminal;
 pub use waits::WaitFilter;

@@ -18,6 +18,7 @@ pub mod json;
 pub mod kept;
 pub mod notice;
 pub mod outcome;
+pub mod plain;
 pub mod plan;
 pub mod record;
 pub mod state;

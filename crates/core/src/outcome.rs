@@ -160,6 +160,8 @@ pub enum Reason {
     WrongChoice(NodeId),
     /// Progress is a percentage.
     ProgressOutOfRange,
+    /// An execution has no more labels than this.
+    TooManyLabels(usize),
     /// A value is larger, or nested deeper, than a record may hold.
     ValueTooLarge,
     /// The record that is being put together has no room for it: seal that one and decide again on the next.
@@ -175,6 +177,7 @@ impl Reason {
             Self::UnknownExecution(_) | Self::UnknownNode(_) => RejectionKind::NotFound,
             Self::SealFirst => RejectionKind::SealFirst,
             Self::ProgressOutOfRange
+            | Self::TooManyLabels(_)
             | Self::ValueTooLarge
             | Self::OnlyAWorker
             | Self::PlanMissing
@@ -233,6 +236,7 @@ impl fmt::Display for Reason {
             Self::TasksRunning => f.write_str("tasks of the claim are still running"),
             Self::WrongChoice(node) => write!(f, "node {node:?} does not ask for this"),
             Self::ProgressOutOfRange => f.write_str("progress is a number from 0 to 100"),
+            Self::TooManyLabels(most) => write!(f, "it has {most} tags at most; remove one first"),
             Self::ValueTooLarge => f.write_str("a value is over 1 MiB or nested deeper than 64 levels; store it elsewhere and pass a reference"),
             Self::SealFirst => f.write_str("the record under construction has to be sealed first"),
             Self::OwnedHere => f.write_str("a worker of ours has taken the execution"),

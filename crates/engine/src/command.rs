@@ -174,6 +174,7 @@ impl Engine {
                 Ok(left) => {
                     self.doubts.remove(execution);
                     let by = record.actor.clone();
+                    self.lines.appended(&state, &record);
                     self.hub.appended(execution, record);
                     let done = match left {
                         Some(mut append) => self.carry_out(&state, &mut append, &by).await,

@@ -16,6 +16,9 @@ impl Engine {
     /// What is derived from a state may be missing, e.g. because the append of its record timed out.
     pub(crate) async fn derive_again(&self, state: &State) -> Result<(), StoreError> {
         self.show_state(state).await?;
+        if state.phase.is_terminal() {
+            self.lines.ended(state);
+        }
         if state.claim.is_none() && state.wants_worker() {
             // One too many is harmless: a live claim makes it superfluous.
             self.store.enqueue(projection::job(state, self.clock.now()), self.clock.now()).await?;

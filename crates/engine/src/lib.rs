@@ -12,6 +12,7 @@ mod consequences;
 mod environment;
 mod graphs;
 mod history;
+mod lines;
 mod marks;
 mod patience;
 mod peers;
@@ -34,6 +35,7 @@ pub use command::{Decided, EngineError};
 pub use environment::{Clock, Ids};
 pub use graphs::{Graph, GraphError, GraphKept, GraphPut};
 pub use history::{EventPage, Follower, NumberedEvent};
+pub use lines::{LineFilter, Lines, LogFollower, LogPage, NumberedLine};
 pub use projection::job_body;
 pub use publish::may_be_foreign;
 pub use retry::Retry;
@@ -51,6 +53,7 @@ pub struct Engine {
     settings: Settings,
     cache: Arc<cache::Cache>,
     hub: Arc<watch::Hub>,
+    lines: Lines,
     /// Executions whose progress is to be shown before long.
     waiting: Arc<marks::Marks>,
     /// Executions of which an append was not answered in time.
@@ -71,6 +74,8 @@ pub struct Settings {
     pub letters_for_failures: bool,
     /// A snapshot that is longer goes without its task records (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
     pub max_snapshot_bytes: usize,
+    /// The longest log of an execution (`PYOCO_RUN_LOG_MAX_BYTES`).
+    pub max_log_bytes: u64,
 }
 
 impl Settings {
@@ -86,7 +91,12 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cancel_grace: Millis(30_000), letters_for_failures: true, max_snapshot_bytes: 262_144 }
+        Self {
+            cancel_grace: Millis(30_000),
+            letters_for_failures: true,
+            max_snapshot_bytes: 262_144,
+            max_log_bytes: 64 << 20,
+        }
     }
 }
 
@@ -99,8 +109,10 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// An engine on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, settings: Settings) -> Self {
+        let lines = Lines::new(store.clone(), settings.max_log_bytes);
         Self {
             store,
+            lines,
             clock,
             ids,
             settings,

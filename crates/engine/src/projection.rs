@@ -24,6 +24,9 @@ pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
         created_at: origin.at,
         // Another gateway's clock may be behind the one that created it.
         updated_at: state.updated_at.map_or(origin.at, |at| at.max(origin.at)),
+        started_at: state.active_since,
+        ended_at: state.ended_at,
+        cancel_requested_at: state.cancel.as_ref().map(|cancel| cancel.at),
         workflow_sha256: origin.workflow.as_ref().map(|workflow| workflow.sha256.clone()),
         hidden: state.hidden,
         next_timer: state

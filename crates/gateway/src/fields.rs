@@ -1,6 +1,6 @@
 //! The members of a command's body, each of its kind and within its bounds. Everything that is wrong is told at once.
 //!
-//! A null says the same as nothing; members that nobody asks for are ignored.
+//! A null says the same as nothing; members that nobody asks for are ignored, unless a surface says otherwise (`only`).
 
 use std::ops::RangeInclusive;
 
@@ -11,6 +11,7 @@ use pyoco_core::notice::Notice;
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
+use crate::tags;
 use crate::validation::Inputs;
 
 /// The longest text that says why.
@@ -22,6 +23,8 @@ pub(crate) const WORD: usize = 256;
 
 /// The longest list of labels.
 const TEXTS: usize = 64;
+/// So many members that nobody asks for are named.
+const UNKNOWN: usize = 8;
 
 /// Members that are still to be read.
 #[derive(Debug)]
@@ -53,6 +56,11 @@ impl Fields {
     /// Says of a member that it has to be there.
     pub(crate) fn missing(&mut self, name: &'static str) {
         self.wrong(&[name.into()], "missing", "it is required", Value::Null);
+    }
+
+    /// Says of a member that it must say something.
+    pub(crate) fn empty(&mut self, name: &'static str) {
+        self.wrong(&[name.into()], "string_too_short", "it is empty", Value::Null);
     }
 
     /// Whether a member is there, and not null.
@@ -106,8 +114,56 @@ impl Fields {
         }
     }
 
+    /// Says of members that nobody asks for that they are wrong; of the first few.
+    pub(crate) fn only(&mut self, names: &[&str]) {
+        let unknown = self.members.keys().filter(|name| !names.contains(&name.as_str()));
+        let unknown: Vec<String> = unknown.take(UNKNOWN).cloned().collect();
+        for name in unknown {
+            let shown: String = name.chars().take(WORD).collect();
+            let rule = "there is no such member here";
+            self.wrong(&[Location::Name(shown)], "extra_forbidden", rule, Value::Null);
+        }
+    }
+
+    /// A tag of a job.
+    pub(crate) fn job_tag(&mut self, name: &'static str) -> Option<String> {
+        let given = self.take(name)?;
+        self.normal(&[name.into()], given)
+    }
+
+    /// A list of tags of a job, each once.
+    pub(crate) fn job_tags(&mut self, name: &'static str) -> Vec<String> {
+        let mut tags: Vec<String> = Vec::new();
+        for tag in self.listed(name, Self::normal) {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        tags
+    }
+
+    fn normal(&mut self, steps: &[Location], given: Value) -> Option<String> {
+        // The rule has a bound of its own.
+        let text = self.short(steps, given, usize::MAX)?;
+        match tags::normal(&text) {
+            Ok(tag) => Some(tag),
+            Err(rule) => {
+                self.wrong(steps, "value_error", rule, Value::String(text));
+                None
+            }
+        }
+    }
+
     /// A list of texts.
     pub(crate) fn texts(&mut self, name: &'static str, longest: usize) -> Vec<String> {
+        self.listed(name, |fields, steps, item| fields.short(steps, item, longest))
+    }
+
+    fn listed(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&mut Self, &[Location], Value) -> Option<String>,
+    ) -> Vec<String> {
         let items = match self.take(name) {
             None => return Vec::new(),
             Some(Value::Array(items)) if items.len() > TEXTS => {
@@ -123,7 +179,7 @@ impl Fields {
         };
         let mut texts = Vec::with_capacity(items.len());
         for (position, item) in (0_u64..).zip(items) {
-            texts.extend(self.short(&[name.into(), Location::Position(position)], item, longest));
+            texts.extend(read(self, &[name.into(), Location::Position(position)], item));
         }
         texts
     }

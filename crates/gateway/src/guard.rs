@@ -38,7 +38,7 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
 
 /// Whether a path belongs to a surface that tells what is wrong with codes.
 fn has_codes(path: &str) -> bool {
-    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "waits"))
+    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "jobs" | "tags" | "waits"))
 }
 
 /// A small body may unpack into a large one.

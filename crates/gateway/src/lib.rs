@@ -1,6 +1,7 @@
 //! The HTTP gateway: requests become questions to the engine, and what it says becomes answers in the contract's words.
 //!
-//! One folder or file a surface (`runs`, `executions`, `graphs`, `waits`, `workers`, `metrics`, `health`, `docs`). What a request may look like is checked in
+//! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `metrics`, `health`, `docs`);
+//! `logs` is what `runs` and `jobs` share. What a request may look like is checked in
 //! `validation` and `body`, before anything is asked; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
 
@@ -15,13 +16,17 @@ mod graphs;
 mod guard;
 mod health;
 mod idempotency;
+mod jobs;
+mod logs;
 mod metrics;
+mod opaque;
 mod pace;
 mod query;
 mod runs;
 mod server;
 mod settings;
 mod sse;
+mod tags;
 mod unhurried;
 mod validation;
 mod waits;
@@ -32,7 +37,7 @@ use std::sync::Arc;
 pub use axum::Router;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, get, patch, post};
+use axum::routing::{MethodRouter, any, delete, get, patch, post};
 use pyoco_engine::{Clock, Engine};
 use tokio::sync::Semaphore;
 
@@ -109,6 +114,16 @@ fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
         ("/runs/{run_id}/tasks", get(runs::tasks::tasks)),
         ("/runs/{run_id}/watch", get(runs::watch::watch)),
         ("/runs/{run_id}/cancel", post(runs::cancel::cancel)),
+        ("/runs/{run_id}/logs", get(runs::logs::get)),
+        ("/runs/{run_id}/logs/stream", get(runs::logs::stream)),
+        ("/jobs", get(jobs::list::list).post(jobs::create::create)),
+        ("/jobs/{id}", get(jobs::get::get).delete(jobs::delete::delete)),
+        ("/jobs/{id}/logs", get(jobs::logs::get)),
+        ("/jobs/{id}/logs/stream", get(jobs::logs::stream)),
+        ("/jobs/{id}/ws", get(jobs::socket::open)),
+        ("/jobs/{id}/tags", get(tags::job::list).post(tags::job::add)),
+        ("/jobs/{id}/tags/{tag}", delete(tags::job::remove)),
+        ("/tags", get(tags::list::list)),
         ("/executions", get(executions::list::list).post(executions::create::create)),
         ("/executions/{executionId}", get(executions::get::get)),
         ("/executions/{executionId}/start", post(executions::commands::start)),

@@ -37,6 +37,25 @@ impl Query {
         self.get(name).filter(|value| !value.is_empty())
     }
 
+    /// Every value of that name that is not empty.
+    pub(crate) fn every(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0
+            .iter()
+            .filter(move |(key, value)| key == name && !value.is_empty())
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// A text of so many characters at most; an empty one counts as none.
+    pub(crate) fn text(&self, inputs: &mut Inputs, name: &'static str, longest: usize) -> Option<String> {
+        let text = self.filled(name)?;
+        if text.chars().nth(longest).is_none() {
+            return Some(text.to_owned());
+        }
+        let rule = format!("it is longer than {longest} characters");
+        inputs.wrong("string_too_long", place(name), rule, json!(text), None);
+        None
+    }
+
     /// Whether `include` names one of these.
     pub(crate) fn includes(&self, wanted: &[&str]) -> bool {
         self.0.iter().any(|(key, value)| key == "include" && wanted.contains(&value.as_str()))
@@ -139,7 +158,7 @@ impl Query {
     }
 }
 
-fn place(name: &'static str) -> [Location; 2] {
+pub(crate) fn place(name: &'static str) -> [Location; 2] {
     ["query".into(), name.into()]
 }
 

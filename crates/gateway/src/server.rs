@@ -17,9 +17,11 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
-use crate::pace::{Activity, Paced};
+use crate::pace::{Activity, Busy, Paced};
 
 /// What a connection may take, in time and size.
 #[derive(Debug, Clone)]
@@ -63,6 +65,33 @@ pub(crate) struct Hosting {
     pub(crate) limits: Arc<ServerLimits>,
     /// The server stops: streams that would go on end now.
     pub(crate) closing: CancellationToken,
+    /// What goes on after the request that began it.
+    kept: TaskTracker,
+    connection: Connection,
+}
+
+/// One connection, as it counts: whether it is busy, and its place among all.
+#[derive(Debug, Clone, Default)]
+struct Connection {
+    activity: Activity,
+    slot: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// A connection that goes on after its request, as a WebSocket does. It is no idle one, it keeps its place, and a server that stops
+/// waits a while for it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    _busy: Busy,
+    _slot: Option<Arc<OwnedSemaphorePermit>>,
+    _open: TaskTrackerToken,
+}
+
+impl Hosting {
+    /// Keeps the connection for longer than its request.
+    pub(crate) fn keep(&self) -> Kept {
+        let Connection { activity, slot } = &self.connection;
+        Kept { _busy: activity.begin(), _slot: slot.clone(), _open: self.kept.token() }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Hosting {
@@ -82,7 +111,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let slots = Arc::new(Semaphore::new(limits.connections));
-    let hosting = Hosting { limits: Arc::new(limits), closing: shutdown.clone() };
+    let hosting = Hosting { limits: Arc::new(limits), closing: shutdown.clone(), ..Hosting::default() };
     let host = Arc::new(Host { builder: builder(&hosting.limits), router, hosting });
     let graceful = GracefulShutdown::new();
     // Ends what is left when the time for it is over.
@@ -98,7 +127,9 @@ pub async fn serve(
         tokio::spawn(host.clone().attend(stream, peer, slot, watcher, abort.clone()));
     }
     drop(listener);
-    if tokio::time::timeout(host.hosting.limits.shutdown_timeout, graceful.shutdown()).await.is_err() {
+    host.hosting.kept.close();
+    let ended = async { tokio::join!(graceful.shutdown(), host.hosting.kept.wait()) };
+    if tokio::time::timeout(host.hosting.limits.shutdown_timeout, ended).await.is_err() {
         tracing::warn!("requests were still running when the time to stop was over");
     }
     Ok(())
@@ -155,7 +186,7 @@ impl Host {
         self: Arc<Self>,
         stream: TcpStream,
         peer: SocketAddr,
-        _slot: OwnedSemaphorePermit,
+        slot: OwnedSemaphorePermit,
         watcher: hyper_util::server::graceful::Watcher,
         abort: CancellationToken,
     ) {
@@ -165,14 +196,16 @@ impl Host {
         }
         let activity = Activity::default();
         let io = TokioIo::new(Paced::new(stream, activity.clone(), &self.hosting.limits));
+        let connection = Connection { activity: activity.clone(), slot: Some(Arc::new(slot)) };
+        let hosting = Hosting { connection, ..self.hosting.clone() };
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(self.hosting.clone());
+            request.extensions_mut().insert(hosting.clone());
             let busy = activity.begin();
             let answer = self.router.clone().oneshot(request);
             async move { answer.await.map(|response| response.map(|body| busy.until_end_of(body))) }
         });
-        let connection = self.builder.serve_connection(io, service);
+        let connection = self.builder.serve_connection_with_upgrades(io, service);
         tokio::select! {
             ended = watcher.watch(connection.into_owned()) => {
                 if let Err(error) = ended {

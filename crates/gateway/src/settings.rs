@@ -10,6 +10,8 @@ use pyoco_core::time::Millis;
 pub struct Settings {
     /// The tag of a run that names none (`PYOCO_DEFAULT_TAG`).
     pub default_tag: Tag,
+    /// The flow of a job that names none (`PYOCO_JOBS_FLOW`).
+    pub jobs_flow: String,
     /// The longest flow.yaml (`PYOCO_WORKFLOW_YAML_MAX_BYTES`).
     pub workflow_yaml_max_bytes: usize,
     /// A snapshot that would be longer is shown without its task records (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
@@ -18,22 +20,26 @@ pub struct Settings {
     pub worker_disconnect_timeout: Millis,
     /// Whether a command needs an idempotency key of its caller (`PYOCO_IDEMPOTENCY_KEY_REQUIRED`).
     pub idempotency_key_required: bool,
-    /// How many watches and streams of events may be open at once.
+    /// How many watches, streams of events and lines, and WebSockets may be open at once.
     pub max_watches: usize,
     /// A watch says that it is alive when it had nothing to say for this long. Clients of the original give up after 5 s.
     pub watch_heartbeat: Duration,
+    /// How often a WebSocket is asked for a sign of life, and its key looked at again. After four that nobody answered it is closed.
+    pub socket_ping: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             default_tag: Tag::default(),
+            jobs_flow: "analysis".to_owned(),
             workflow_yaml_max_bytes: 262_144,
             max_run_snapshot_bytes: 262_144,
             worker_disconnect_timeout: Millis(20_000),
             idempotency_key_required: true,
             max_watches: 1_000,
             watch_heartbeat: Duration::from_millis(2_500),
+            socket_ping: Duration::from_secs(15),
         }
     }
 }

@@ -7,7 +7,7 @@ use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
+use crate::{JobFilter, JobPage, LabelFilter, LabelPage, StoreError};
 
 /// One row for each execution, derived from its log.
 #[async_trait]
@@ -43,6 +43,18 @@ pub trait RunIndex: Send + Sync {
     /// and MUST go on behind the cursor without repeating or leaving out a wait that stays. `[index/waits]`
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError>;
 
+    /// A page of jobs, newest first, by (`created_at`, id) descending. Hidden ones are left out.
+    ///
+    /// - MUST apply every filter exactly. `[index/jobs]`
+    /// - MUST go on behind the cursor without repeating or leaving out a job that was there all the time. `[index/job-pages]`
+    /// - MUST look at a bounded number of rows. A page MAY therefore be short, or empty, and still say where to go on. A page that
+    ///   says nothing is the last.
+    async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError>;
+
+    /// The labels of jobs that are not hidden, in the order of their bytes, each with how many jobs have it. `[index/labels]` MUST NOT
+    /// cost more because there are more jobs.
+    async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError>;
+
     /// How many executions of a tenant (or of all) have each status. `[index/counts]`
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError>;
 
@@ -76,6 +88,12 @@ pub struct IndexRow {
     pub created_at: Timestamp,
     /// When anything about it changed last; not before it was created.
     pub updated_at: Timestamp,
+    /// When it began to run.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// When somebody wanted it to stop.
+    pub cancel_requested_at: Option<Timestamp>,
     /// SHA-256 of the submitted flow.
     pub workflow_sha256: Option<String>,
     /// Left out of job lists.

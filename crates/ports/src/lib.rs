@@ -11,6 +11,7 @@ mod dead_letters;
 mod error;
 mod graphs;
 mod index;
+mod jobs;
 mod log;
 mod peers;
 mod queue;
@@ -22,10 +23,11 @@ pub use dead_letters::{DeadLetterRecord, DeadLetters};
 pub use error::{AppendError, ErrorKind, StoreError};
 pub use graphs::{GraphFormat, GraphRecord, GraphSource, Graphs};
 pub use index::{Filter, IndexRow, Page, RunIndex, Wait, WaitFilter, WaitPage, WaitPlace};
+pub use jobs::{JobFilter, JobPage, JobPlace, LabelFilter, LabelPage};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
 pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
-pub use task_logs::{LogLine, LogStream, TaskLogs};
+pub use task_logs::{HearingLines, LinePlace, LogEnd, LogLine, LogStream, LogTerms, TaskLogs, Written};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.

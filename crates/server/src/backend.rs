@@ -46,6 +46,7 @@ impl Backend {
             cancel_grace: millis(config.cancel_grace),
             letters_for_failures: config.dlq_execution_error,
             max_snapshot_bytes: config.max_run_snapshot_bytes,
+            max_log_bytes: config.run_log_max_bytes,
         };
         let engine = Engine::new(storage.shared(), Arc::new(SystemClock), Arc::new(RandomIds), settings);
         let backend = Self {
@@ -94,6 +95,7 @@ impl Backend {
             max_run_snapshot_bytes: self.config.max_run_snapshot_bytes,
             worker_disconnect_timeout: millis(self.config.worker_disconnect),
             idempotency_key_required: self.config.idempotency_key_required,
+            jobs_flow: self.config.jobs_flow.clone(),
             ..Default::default()
         };
         Gateway::new(self.engine.clone(), self.clock(), settings).router()
@@ -119,6 +121,7 @@ impl Backend {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.engine.lines().flush().await;
         self.storage.close().await
     }
 

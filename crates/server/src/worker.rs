@@ -99,7 +99,8 @@ impl Worker {
             flows_dir: options.flows.map(|flows| folder.join(flows)),
             ..PythonOptions::new(folder, options.env.clone())
         };
-        let runtime = Arc::new(LocalRuntime::new(python, backend.store(), backend.store(), backend.clock()));
+        let lines = backend.engine().lines().clone();
+        let runtime = Arc::new(LocalRuntime::new(python, lines, backend.store(), backend.clock()));
         let tasks = Arc::new(functions.or(Arc::new(runtime.flows()), runtime.clone()));
         let settings = Options {
             concurrency,

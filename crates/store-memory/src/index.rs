@@ -9,7 +9,10 @@ use pyoco_core::cursor::Cursor;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{Filter, IndexRow, Page, RunIndex, StoreError, Wait, WaitFilter, WaitPage, WaitPlace};
+use pyoco_ports::{
+    Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex, StoreError, Wait,
+    WaitFilter, WaitPage, WaitPlace,
+};
 
 use crate::{Inner, MemoryStore};
 
@@ -105,6 +108,14 @@ impl RunIndex for MemoryStore {
         waits.truncate(limit);
         let next = waits.last().cloned().filter(|_| more);
         Ok(WaitPage { waits, next })
+    }
+
+    async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
+        Ok(self.inner().jobs_page(filter, limit))
+    }
+
+    async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
+        Ok(self.inner().labels_page(filter, limit))
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {

@@ -5,7 +5,9 @@
 
 mod graphs;
 mod index;
+mod jobs;
 mod queue;
+mod task_logs;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,7 @@ use pyoco_core::digest::Digest;
 use pyoco_core::ids::{ExecutionId, TenantId, Version, WorkerId};
 use pyoco_ports::{
     Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, GraphRecord, IndexRow,
-    LogLine, Peers, StoreError, StoredRecord, TaskLogs, WorkerRecord, WorkerRegistry,
+    Peers, StoreError, StoredRecord, WorkerRecord, WorkerRegistry,
 };
 use tokio::sync::Notify;
 
@@ -35,7 +37,7 @@ struct Inner {
     blobs: HashMap<Digest, Vec<u8>>,
     workers: BTreeMap<WorkerId, WorkerRecord>,
     letters: Vec<DeadLetterRecord>,
-    lines: HashMap<ExecutionId, Vec<LogLine>>,
+    lines: HashMap<ExecutionId, task_logs::Log>,
     /// The versions of each graph, in their order.
     graphs: BTreeMap<(Option<TenantId>, String), Vec<GraphRecord>>,
 }
@@ -170,26 +172,6 @@ impl DeadLetters for MemoryStore {
 
     async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
         Ok(self.inner().letters.iter().rev().take(limit).cloned().collect())
-    }
-}
-
-#[async_trait]
-impl TaskLogs for MemoryStore {
-    async fn write_lines(&self, execution: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError> {
-        self.inner().lines.entry(execution.clone()).or_default().extend(lines);
-        Ok(())
-    }
-
-    async fn read_lines(
-        &self,
-        execution: &ExecutionId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(u64, LogLine)>, StoreError> {
-        let inner = self.inner();
-        let lines = inner.lines.get(execution).map_or(&[][..], Vec::as_slice);
-        let after = usize::try_from(after).unwrap_or(usize::MAX);
-        Ok((1..).zip(lines).skip(after).take(limit).map(|(number, line)| (number, line.clone())).collect())
     }
 }
 

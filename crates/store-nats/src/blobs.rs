@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::connection::Connection;
 use crate::error::{self, PublishError};
 use crate::message::Headers;
+use crate::stream::Most;
 use crate::{NatsStore, names};
 
 /// The size of a piece, if the server takes that much.
@@ -87,7 +88,7 @@ pub(crate) async fn read(
     let subject = names::blob_chunks(&description.nuid);
     let (mut bytes, mut pieces, mut from) = (Vec::new(), 0, 1);
     while pieces < description.chunks && bytes.len() < description.size {
-        let most = PAGE.min(description.chunks - pieces);
+        let most = Most::messages(PAGE.min(description.chunks - pieces));
         let page = connection.page(GET, &stream, &subject, from, most, is_direct).await?;
         let Some(end) = page.last().map(|message| message.sequence) else { break };
         from = end.saturating_add(1);

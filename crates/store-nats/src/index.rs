@@ -13,7 +13,10 @@ use bytes::Bytes;
 use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError, WaitFilter, WaitPage};
+use pyoco_ports::{
+    ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex, StoreError,
+    WaitFilter, WaitPage,
+};
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -397,6 +400,14 @@ impl RunIndex for NatsStore {
 
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
         self.index.rows("list waits")?.waits(filter, limit).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
+        self.index.rows("list jobs")?.jobs(filter, limit).await
+    }
+
+    async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
+        self.index.rows("list labels")?.labels(filter, limit).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {

@@ -14,6 +14,7 @@ use serde::Deserialize as _;
 use crate::error::{self, PublishError};
 use crate::message::{Headers, Stored};
 use crate::recent::Recent;
+use crate::stream::Most;
 use crate::{NatsStore, names};
 
 /// How many executions whose end is remembered.
@@ -191,7 +192,8 @@ impl NatsStore {
         let mut seen = after;
         while from <= head.sequence && seen < until {
             let is_direct = self.resources.is_events_direct;
-            let page = self.connection.page(READ, names::EVENTS, subject, from, PAGE, is_direct).await?;
+            let most = Most::messages(PAGE);
+            let page = self.connection.page(READ, names::EVENTS, subject, from, most, is_direct).await?;
             let Some(end) = page.last().map(|message| message.sequence) else { break };
             from = end.saturating_add(1);
             for message in page {

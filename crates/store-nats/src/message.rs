@@ -10,6 +10,9 @@ use pyoco_core::digest::Digest;
 use pyoco_core::time::Timestamp;
 use serde::Deserialize;
 
+/// The header with which a stream stores a message only behind another one.
+const AFTER: &str = "Nats-Expected-Last-Subject-Sequence";
+
 /// The headers of a message. Only numbers, digests and names of ours can be put in as they are; a text goes in encoded, so
 /// that no line break ever ends a header.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +59,12 @@ impl Headers {
     /// The message of the subject that must be the last one; 0 for none.
     #[must_use]
     pub(crate) fn after(self, sequence: u64) -> Self {
-        self.number("Nats-Expected-Last-Subject-Sequence", sequence)
+        self.number(AFTER, sequence)
+    }
+
+    /// The message of the subject that it was to follow, if that was said.
+    pub(crate) fn follows(&self) -> Option<u64> {
+        self.get_number(AFTER)
     }
 
     /// A value that cannot hold a line break; one that does is left out rather than sent.

@@ -19,6 +19,11 @@ const MEMBER: &str = "index";
 /// The member of the contract that holds the fingerprint of the submitted flow.
 const WORKFLOW: &str = "workflow_yaml_sha256";
 
+/// The members of the contract that say when, as seconds since 1970.
+const STARTED: &str = "start_time";
+const ENDED: &str = "end_time";
+const CANCEL_REQUESTED: &str = "cancel_requested_at";
+
 /// What was found in the bucket.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Snapshot {
@@ -38,6 +43,12 @@ struct Member {
     tag: Option<Tag>,
     created_at: i64,
     updated_at: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cancel_requested_at: Option<i64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     hidden: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +74,9 @@ pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreEr
         tag: row.summary.tag.clone(),
         created_at: row.created_at.as_micros(),
         updated_at: row.updated_at.as_micros(),
+        started_at: row.started_at.map(Timestamp::as_micros),
+        ended_at: row.ended_at.map(Timestamp::as_micros),
+        cancel_requested_at: row.cancel_requested_at.map(Timestamp::as_micros),
         hidden: row.hidden,
         next_timer: row.next_timer.map(Timestamp::as_micros),
         wants_job: row.wants_job,
@@ -108,6 +122,9 @@ pub(crate) fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<I
         version: Version(0),
         created_at: updated_at,
         updated_at,
+        started_at: time(snapshot, STARTED),
+        ended_at: time(snapshot, ENDED),
+        cancel_requested_at: time(snapshot, CANCEL_REQUESTED),
         workflow_sha256: snapshot.get(WORKFLOW).and_then(Value::as_str).map(str::to_owned),
         hidden: false,
         next_timer: None,
@@ -123,6 +140,12 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
     let member: Member = serde_json::from_value(member).ok()?;
     let mut summary = RunSummary::deserialize(snapshot).ok()?;
     summary.tag = member.tag;
+    let is_whole = member.seal == seal(snapshot);
+    // Who changed it may have cancelled or ended the run.
+    let when = |carried: Option<i64>, name| {
+        let (carried, told) = (carried.map(Timestamp::from_micros), time(snapshot, name));
+        if is_whole { carried.or(told) } else { told.or(carried) }
+    };
     let wait = |(node, since)| Wait { node, since: Timestamp::from_micros(since) };
     let row = IndexRow {
         execution: execution.clone(),
@@ -130,6 +153,9 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
         summary,
         created_at: Timestamp::from_micros(member.created_at),
         updated_at: Timestamp::from_micros(member.updated_at),
+        started_at: when(member.started_at, STARTED),
+        ended_at: when(member.ended_at, ENDED),
+        cancel_requested_at: when(member.cancel_requested_at, CANCEL_REQUESTED),
         workflow_sha256: snapshot.get(WORKFLOW).and_then(Value::as_str).map(str::to_owned),
         hidden: member.hidden,
         next_timer: member.next_timer.map(Timestamp::from_micros),
@@ -137,7 +163,12 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
         waits: member.waits.into_iter().map(wait).collect(),
         has_waited: member.has_waited,
     };
-    Some((row, member.seal == seal(snapshot)))
+    Some((row, is_whole))
+}
+
+/// An instant that a member of the contract names, if it does.
+fn time(snapshot: &Value, name: &str) -> Option<Timestamp> {
+    Timestamp::from_unix_seconds(snapshot.get(name)?.as_f64()?)
 }
 
 /// Changes with every change of a snapshot, but not with the order or the spacing of its text.
@@ -188,6 +219,9 @@ mod tests {
             summary,
             created_at: Timestamp::from_micros(1_699_999_999_999_999),
             updated_at: Timestamp::from_micros(1_700_000_000_123_456),
+            started_at: Some(Timestamp::from_micros(1_700_000_000_000_001)),
+            ended_at: Some(Timestamp::from_micros(1_700_000_000_123_455)),
+            cancel_requested_at: Some(Timestamp::from_micros(1_700_000_000_000_003)),
             workflow_sha256: Some("abc".to_owned()),
             hidden: true,
             next_timer: Some(Timestamp::from_micros(1_700_000_009_000_001)),
@@ -215,6 +249,7 @@ mod tests {
         row.waits.clear();
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row.clone())));
         (row.hidden, row.wants_job, row.next_timer, row.has_waited) = (false, false, None, false);
+        (row.started_at, row.ended_at, row.cancel_requested_at) = (None, None, None);
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row)));
     }
 
@@ -227,6 +262,25 @@ mod tests {
         assert!(member.remove("waits").is_some() && member.remove("has_waited").is_some());
         (row.waits, row.has_waited) = (Vec::new(), false);
         assert_eq!(found(&serde_json::to_vec(&written).unwrap()), Some(Snapshot::Ours(row)));
+    }
+
+    #[test]
+    fn a_snapshot_from_before_rows_had_times_has_those_of_the_contract() {
+        let (mut row, mut snapshot) = sample();
+        let times = (row.started_at, row.ended_at, row.cancel_requested_at);
+        snapshot["start_time"] = json!(1_700_000_000.000_001);
+        snapshot["end_time"] = json!(1_700_000_000.123_455);
+        snapshot["cancel_requested_at"] = json!(1_700_000_000.000_003);
+        (row.started_at, row.ended_at, row.cancel_requested_at) = (None, None, None);
+        let written = with_row(&serde_json::to_vec(&snapshot).unwrap(), &row).unwrap();
+        (row.started_at, row.ended_at, row.cancel_requested_at) = times;
+        assert_eq!(found(&written), Some(Snapshot::Ours(row.clone())));
+        let foreign = foreign_row(&row.execution, &snapshot).unwrap();
+        assert_eq!((foreign.started_at, foreign.ended_at, foreign.cancel_requested_at), times);
+        snapshot["start_time"] = json!("soon");
+        snapshot["end_time"] = json!(1e300);
+        let foreign = foreign_row(&row.execution, &snapshot).unwrap();
+        assert_eq!((foreign.started_at, foreign.ended_at), (None, None));
     }
 
     #[test]
@@ -252,6 +306,8 @@ mod tests {
         let Some(Snapshot::Changed(row, snapshot)) = found else { panic!("{found:?}") };
         assert_eq!((row.version, row.summary.status), (Version(7), RunStatus::Cancelling));
         assert_eq!(snapshot["cancel_requested_at"], json!(1_700_000_001.5));
+        assert_eq!(row.cancel_requested_at, Timestamp::from_unix_seconds(1_700_000_001.5));
+        assert_eq!(row.started_at, sample().0.started_at);
     }
 
     #[test]

@@ -25,6 +25,22 @@ pub(crate) struct Published {
     pub(crate) is_duplicate: bool,
 }
 
+/// How much one request may bring.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    /// So many messages.
+    pub(crate) messages: usize,
+    /// So many bytes of them; more than one message of any size.
+    pub(crate) bytes: usize,
+}
+
+impl Most {
+    /// So many messages, and no more of them than a process can hold.
+    pub(crate) const fn messages(messages: usize) -> Self {
+        Self { messages, bytes: 16 << 20 }
+    }
+}
+
 /// A stream as it stands.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StreamInfo {
@@ -222,16 +238,15 @@ impl Connection {
         self.api(operation, &format!("STREAM.CREATE.{stream}"), config).await
     }
 
-    /// Up to `most` messages of a subject from a sequence on, with one request; fewer when they are larger than `most_bytes`
-    /// together. The stream must allow direct reads. Whoever answers may lag behind the leader.
+    /// The messages of a subject from a sequence on, with one request. The stream must allow direct reads. Whoever answers may lag
+    /// behind the leader.
     pub(crate) async fn batch(
         &self,
         operation: &'static str,
         stream: &str,
         subject: &str,
         from: u64,
-        most: usize,
-        most_bytes: usize,
+        most: Most,
     ) -> Result<Vec<Stored>, StoreError> {
         /// The end of a batch.
         const END: u16 = 204;
@@ -241,7 +256,8 @@ impl Connection {
         let mut line = self.line();
         let lost = line.borrow_and_update().lost;
         let mut answers = self.subscribe(operation, &inbox).await?;
-        let which = json!({"seq": from.max(1), "next_by_subj": subject, "batch": most.max(1), "max_bytes": most_bytes});
+        let Most { messages, bytes } = most;
+        let which = json!({"seq": from.max(1), "next_by_subj": subject, "batch": messages.max(1), "max_bytes": bytes});
         let which = Bytes::from(which.to_string());
         self.send(operation, &format!("$JS.API.DIRECT.GET.{stream}"), Some(&inbox), which).await?;
         let mut messages = Vec::new();
@@ -280,13 +296,11 @@ impl Connection {
         stream: &str,
         subject: &str,
         from: u64,
-        most: usize,
+        most: Most,
         is_direct: bool,
     ) -> Result<Vec<Stored>, StoreError> {
-        /// More than one message of any size, and no more than a process can hold.
-        const MOST_BYTES: usize = 16 << 20;
-        if is_direct && most > 1 {
-            match self.batch(operation, stream, subject, from, most, MOST_BYTES).await {
+        if is_direct && most.messages > 1 {
+            match self.batch(operation, stream, subject, from, most).await {
                 // Whoever answered may lag behind the leader.
                 Ok(page) if page.is_empty() => {}
                 // Nobody: the stream was made anew, without direct reads, or only its leader is left.

@@ -1,4 +1,5 @@
-//! The log on three servers with three replicas: who wins, what a lost server costs, and what is read while one lags.
+//! The log on three servers with three replicas: who wins, what a lost server costs, what is read while one lags, and who hears of
+//! lines.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,10 +14,9 @@ mod ground;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ground::{append, execution, texts};
-use pyoco_core::ids::{Attempt, NodeId, Version};
-use pyoco_core::time::Timestamp;
-use pyoco_ports::{AppendError, EventLog as _, LogLine, LogStream, TaskLogs as _};
+use ground::{OPEN, append, execution, line, texts};
+use pyoco_core::ids::Version;
+use pyoco_ports::{AppendError, EventLog as _, LogEnd, TaskLogs as _};
 use pyoco_store_nats::{NatsStore, Settings};
 use pyoco_testing_nats::{Cluster, Options};
 
@@ -56,16 +56,6 @@ async fn of_several_processes_one_appends_and_everybody_reads_it_at_once() {
     }
 }
 
-fn line(number: usize) -> LogLine {
-    LogLine {
-        node: NodeId::new("n").unwrap(),
-        attempt: Attempt(1),
-        stream: LogStream::Stdout,
-        at: Timestamp::from_micros(1),
-        text: number.to_string(),
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_server_stops_nothing_for_long_and_loses_nothing() {
     let mut cluster = Cluster::start(3, &Options::default());
@@ -99,12 +89,48 @@ async fn a_lost_server_stops_nothing_for_long_and_loses_nothing() {
         assert_eq!(texts(&store, "e").await.len() as u64, version);
         // Each stream has a leader of its own, and elects it by itself.
         let since = Instant::now();
-        while let Err(error) = store.write_lines(&execution("e"), vec![line(number)]).await {
+        while let Err(error) = store.write_lines(&execution("e"), vec![line(number.to_string())], OPEN).await
+        {
             assert!(error.kind.is_retryable() && since.elapsed() < Duration::from_secs(10), "{error}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let lines = store.read_lines(&execution("e"), 0, 100).await.unwrap();
-        assert!(lines.into_iter().eq((0..=number).map(|n| (n as u64 + 1, line(n)))));
+        assert!(lines.into_iter().eq((0..=number).map(|n| (n as u64 + 1, line(n.to_string())))));
         cluster.restart(number);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_at_one_server_is_told_at_another_soon_and_after_a_loss() {
+    let mut cluster = Cluster::start(3, &Options::default());
+    let at = |number: usize| Settings { replicas: 3, ..Settings::new(&[&cluster[number].url()]) };
+    let (writer, reader) =
+        (NatsStore::open(at(0), None).await.unwrap(), NatsStore::open(at(1), None).await.unwrap());
+    let mut hearing = reader.hear_lines(&execution("e")).await.unwrap().unwrap();
+    for number in 0..100 {
+        let written = store_line(&writer, number).await;
+        let since = Instant::now();
+        while hearing.next().await.unwrap() != written {}
+        assert!(since.elapsed() < Duration::from_millis(100), "{number}: {:?}", since.elapsed());
+    }
+    // The server of the listener is gone, and with it what was to be heard.
+    cluster[1].kill();
+    let written = store_line(&writer, 100).await;
+    cluster.restart(1);
+    let heard = async { while hearing.next().await.unwrap() != written {} };
+    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("the last line is heard");
+}
+
+/// Writes a line, however long the cluster takes to elect a leader.
+async fn store_line(store: &NatsStore, number: usize) -> LogEnd {
+    let since = Instant::now();
+    loop {
+        match store.write_lines(&execution("e"), vec![line(number.to_string())], OPEN).await {
+            Ok(written) => return written.end,
+            Err(error) => {
+                assert!(error.kind.is_retryable() && since.elapsed() < Duration::from_secs(10), "{error}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
     }
 }

@@ -16,11 +16,8 @@ use std::time::Duration;
 
 use async_nats::connection::State;
 use ground::{Other, append, execution, kind, open, server, server_with, settings, texts, timed, until};
-use pyoco_core::ids::{Attempt, NodeId, Version};
-use pyoco_core::time::Timestamp;
-use pyoco_ports::{
-    Blobs as _, DeadLetters as _, ErrorKind, EventLog as _, LogLine, LogStream, TaskLogs as _,
-};
+use pyoco_core::ids::Version;
+use pyoco_ports::{Blobs as _, DeadLetters as _, ErrorKind, EventLog as _};
 use pyoco_store_nats::{NatsStore, OpenError, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -43,32 +40,6 @@ async fn a_server_that_hangs_is_a_time_out_within_the_patience_and_the_log_stays
         [one, two] if one == "1" && two == "2" => append(&store, "e", 2, "3").await.map(|_| ()).unwrap(),
         other => panic!("{other:?}"),
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lines_that_are_written_again_after_a_time_out_are_there_once() {
-    let server = server();
-    let store = open(&server).await;
-    let line = |text: &str| LogLine {
-        node: NodeId::new("n").unwrap(),
-        attempt: Attempt(1),
-        stream: LogStream::Stdout,
-        at: Timestamp::from_micros(1),
-        text: text.to_owned(),
-    };
-    for text in ["1", "2"] {
-        store.write_lines(&execution("e"), vec![line(text)]).await.unwrap();
-    }
-    server.pause();
-    let error = store.write_lines(&execution("e"), vec![line("3")]).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Timeout);
-    server.resume();
-    // What was sent is done now: the server takes what came in its order.
-    store.write_lines(&execution("e"), vec![line("3")]).await.unwrap();
-    // Without a time-out the same again is meant.
-    store.write_lines(&execution("e"), vec![line("3")]).await.unwrap();
-    let lines = store.read_lines(&execution("e"), 0, 100).await.unwrap();
-    assert!(lines.iter().map(|(_, line)| &line.text).eq(["1", "2", "3", "3"]), "{lines:?}");
 }
 
 /// What stands at a subject of the log, whoever put it there.

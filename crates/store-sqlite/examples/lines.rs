@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
 use pyoco_core::time::Timestamp;
-use pyoco_ports::{Append, Durability, EventLog, LogLine, LogStream, TaskLogs};
+use pyoco_ports::{Append, Durability, EventLog, LogLine, LogStream, LogTerms, TaskLogs};
 use pyoco_store_sqlite::{Options, SqliteStore};
 use tokio::time::Instant;
 
+const OPEN: LogTerms = LogTerms { max_bytes: u64::MAX, closes: false };
 const LONG: Duration = Duration::from_secs(4);
 
 #[tokio::main]
@@ -55,7 +56,7 @@ async fn flood(store: &SqliteStore, writers: usize, size: usize, end: Instant) -
             tokio::spawn(async move {
                 let mut lines = 0;
                 while Instant::now() < end {
-                    store.write_lines(&execution, batch(size)).await.unwrap();
+                    store.write_lines(&execution, batch(size), OPEN).await.unwrap();
                     lines += size;
                 }
                 lines
@@ -71,7 +72,7 @@ async fn flood(store: &SqliteStore, writers: usize, size: usize, end: Instant) -
 
 fn batch(size: usize) -> Vec<LogLine> {
     let line = LogLine {
-        node: NodeId::new("process[17].train").unwrap(),
+        node: Some(NodeId::new("process[17].train").unwrap()),
         attempt: Attempt(1),
         stream: LogStream::Stdout,
         at: Timestamp::from_micros(1_700_000_000_000_000),

@@ -13,14 +13,11 @@ use crate::schema::Schema;
 const BUSY: Duration = Duration::from_secs(5);
 /// A write-ahead log that grew beyond this (because a reader held it) is cut when it starts anew.
 const JOURNAL_SIZE_LIMIT: i64 = 64 * 1024 * 1024;
-/// The pages that the writer keeps, in KiB: those that the indexes grow at, and the runs of the last while. With SQLite's own
-/// two megabytes it reads pages again that it has just written.
-const WRITER_CACHE: i64 = 16 * 1024;
 /// Every statement of this crate fits, with the variants of the list that are in use at one time.
 const CACHED_STATEMENTS: usize = 96;
 
 /// Opens the file for writing. Never makes one.
-pub(crate) fn writer(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn writer(path: &Path, schema: &Schema) -> rusqlite::Result<Connection> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -29,7 +26,7 @@ pub(crate) fn writer(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "journal_size_limit", JOURNAL_SIZE_LIMIT)?;
-    connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
+    connection.pragma_update(None, "cache_size", -schema.cache)?;
     Ok(connection)
 }
 
@@ -99,7 +96,7 @@ mod tests {
         let path = folder.path().join("x.db");
         std::fs::write(&path, b"").unwrap();
         create(&path, &crate::schema::MAIN).unwrap();
-        let (writer, reader) = (writer(&path).unwrap(), reader(&path).unwrap());
+        let (writer, reader) = (writer(&path, &crate::schema::MAIN).unwrap(), reader(&path).unwrap());
         let wanted = [
             ("journal_mode", "wal"),
             ("synchronous", "2"),
@@ -114,7 +111,7 @@ mod tests {
             ("temp_store", "2"),
             ("auto_vacuum", "2"),
             ("application_id", "1350127459"),
-            ("user_version", "2"),
+            ("user_version", "3"),
         ];
         for (pragma, value) in wanted {
             assert_eq!(text(&writer, pragma), value, "{pragma}");

@@ -1,17 +1,18 @@
 //! The index of runs: one row for each execution, with a column for everything that it is looked up by.
-//! The list and its statement are in `list`, that of waits in `waits`.
+//! The list and its statement are in `list`, that of waits in `waits`, those of jobs and of their labels in `jobs` and `labels`.
 
 use async_trait::async_trait;
 use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{
-    Durability, ErrorKind, Filter, IndexRow, Page, RunIndex, StoreError, Wait, WaitFilter, WaitPage,
+    Durability, ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex,
+    StoreError, Wait, WaitFilter, WaitPage,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::command::Terms;
-use crate::{SqliteStore, error, list, waits};
+use crate::{SqliteStore, error, jobs, labels, list, waits};
 
 /// The columns that make a row, in the order in which `decode` reads them; those that more tables have, of the one that is named.
 macro_rules! columns {
@@ -21,7 +22,7 @@ macro_rules! columns {
             "execution, version, created_at, ",
             $walked,
             "updated_at, workflow_sha256, hidden, next_timer, ",
-            "wants_job, summary, waits"
+            "wants_job, summary, waits, started_at, ended_at, cancel_requested_at"
         )
     };
 }
@@ -67,6 +68,16 @@ impl RunIndex for SqliteStore {
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
         let filter = filter.clone();
         self.read("list waits", move |connection| waits::page(connection, &filter, limit)).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
+        let filter = filter.clone();
+        self.read("list jobs", move |connection| jobs::page(connection, &filter, limit)).await
+    }
+
+    async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
+        let filter = filter.clone();
+        self.read("list labels", move |connection| labels::page(connection, &filter, limit)).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
@@ -182,15 +193,18 @@ impl Stored {
     /// Writes the row unless a newer one is there.
     pub(crate) fn put(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO runs (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, \
-                       updated_at, next_timer, wants_job, hidden, summary, labelled, waits) \
+                       updated_at, next_timer, wants_job, hidden, summary, labelled, waits, started_at, \
+                       ended_at, cancel_requested_at) \
                    VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, \
-                       :updated_at, :next_timer, :wants_job, :hidden, :summary, :labelled, :waits) \
+                       :updated_at, :next_timer, :wants_job, :hidden, :summary, :labelled, :waits, :started_at, \
+                       :ended_at, :cancel_requested_at) \
                    ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
                        status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
                        workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
                        updated_at = excluded.updated_at, next_timer = excluded.next_timer, \
                        wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary, \
-                       labelled = excluded.labelled, waits = excluded.waits \
+                       labelled = excluded.labelled, waits = excluded.waits, started_at = excluded.started_at, \
+                       ended_at = excluded.ended_at, cancel_requested_at = excluded.cancel_requested_at \
                    WHERE excluded.version >= runs.version";
         let summary = &self.row.summary;
         connection
@@ -211,6 +225,9 @@ impl Stored {
                 ":summary": self.summary,
                 ":labelled": self.labelled,
                 ":waits": self.waits,
+                ":started_at": self.row.started_at.map(Timestamp::as_micros),
+                ":ended_at": self.row.ended_at.map(Timestamp::as_micros),
+                ":cancel_requested_at": self.row.cancel_requested_at.map(Timestamp::as_micros),
             })
             .map(|_| ())
     }
@@ -222,15 +239,20 @@ pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
     let summary: RunSummary = serde_json::from_str(&summary).map_err(|why| error::unreadable(8, why))?;
     let waits: Option<String> = row.get(9)?;
     let has_waited = waits.is_some();
+    let time =
+        |column: usize| row.get::<_, Option<i64>>(column).map(|micros| micros.map(Timestamp::from_micros));
     Ok(IndexRow {
         execution: execution(row)?,
         version: Version(row.get(1)?),
         summary,
         created_at: Timestamp::from_micros(row.get(2)?),
         updated_at: Timestamp::from_micros(row.get(3)?),
+        started_at: time(10)?,
+        ended_at: time(11)?,
+        cancel_requested_at: time(12)?,
         workflow_sha256: row.get(4)?,
         hidden: row.get(5)?,
-        next_timer: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros),
+        next_timer: time(6)?,
         wants_job: row.get(7)?,
         waits: waits.map_or(Ok(Vec::new()), |waits| decode_waits(&waits))?,
         has_waited,
@@ -309,8 +331,11 @@ mod tests {
                 execution: id,
                 version: Version(u64::try_from(version).unwrap()),
                 summary: serde_json::from_value(summary).unwrap(),
-                created_at: at,
+                created_at: Timestamp::from_micros(0),
                 updated_at: at,
+                started_at: None,
+                ended_at: None,
+                cancel_requested_at: None,
                 workflow_sha256: None,
                 hidden: false,
                 next_timer: None,
@@ -320,10 +345,18 @@ mod tests {
             }
         };
         let ordinary = |version| row("ordinary", version, &["cpu"], None);
-        // The first is counted, too; one that is older changes nothing.
-        assert_eq!(changes(&connection, &[ordinary(1), ordinary(2), ordinary(3), ordinary(2)]), [2, 1, 1, 0]);
+        // The first is counted and gets its place among the jobs, under its label, which is counted as well; one that is older changes nothing.
+        let new = 2 + 1 + 2;
+        assert_eq!(
+            changes(&connection, &[ordinary(1), ordinary(2), ordinary(3), ordinary(2)]),
+            [new, 1, 1, 0]
+        );
         let labelled = |version| row("labelled", version, &["cpu", "nightly"], None);
-        assert_eq!(changes(&connection, &[labelled(1), labelled(2), labelled(1)]), [2 + 2, 1 + 2 + 2, 0]);
+        // One label more: in its list, among the jobs, and counted.
+        assert_eq!(
+            changes(&connection, &[labelled(1), labelled(2), labelled(1)]),
+            [new + 2 + 2, 1 + 2 + 2, 0]
+        );
         let waiting = |version, nodes: &[&str]| row("waiting", version, &["cpu"], Some(nodes));
         // One that waited has none to remove when it goes on to change.
         assert_eq!(
@@ -331,7 +364,7 @@ mod tests {
                 &connection,
                 &[waiting(1, &["a", "b"]), waiting(2, &[]), waiting(3, &[]), waiting(1, &["a"])]
             ),
-            [2 + 2, 1 + 2, 1, 0]
+            [new + 2, 1 + 2, 1, 0]
         );
     }
 

@@ -6,7 +6,7 @@
 //! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
 //!   `readers` read beside it
 //! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`: one role of `pyoco-ports` each, with its
-//!   statements; the two lists of the index have files of their own, `list` and `waits`
+//!   statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
 //! - `error` is the one mapping of SQLite's errors
 //!
 //! All SQL of the product is in this crate, with bound parameters only. Time is an input.
@@ -20,6 +20,8 @@ mod dead_letters;
 mod error;
 mod graphs;
 mod index;
+mod jobs;
+mod labels;
 mod list;
 mod log;
 mod open;

@@ -179,7 +179,7 @@ pub(crate) mod tests {
         let path = folder.path().join("x.db");
         std::fs::write(&path, b"").unwrap();
         crate::connection::create(&path, &crate::schema::MAIN).unwrap();
-        crate::connection::writer(&path).unwrap()
+        crate::connection::writer(&path, &crate::schema::MAIN).unwrap()
     }
 
     pub(crate) fn plan(connection: &Connection, sql: &str) -> String {

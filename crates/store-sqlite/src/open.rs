@@ -129,7 +129,7 @@ pub(crate) fn open_file(
         }
         None => create(folder, &file, schema)?,
     }
-    let connection = connection::writer(&file).map_err(|error| sql_error(&file, error))?;
+    let connection = connection::writer(&file, schema).map_err(|error| sql_error(&file, error))?;
     let after_crash = wal_bytes.is_some_and(|bytes| bytes > 0);
     prepare(&file, schema, &connection, check, after_crash)?;
     Ok((file, connection))

@@ -3,8 +3,8 @@
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_ports::{
-    Append, AppendError, Blobs as _, Durability, ErrorKind, EventLog, LogLine, LogStream, StoreError,
-    TaskLogs as _,
+    Append, AppendError, Blobs as _, Durability, ErrorKind, EventLog, LogLine, LogStream, LogTerms,
+    StoreError, TaskLogs as _,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -218,10 +218,12 @@ async fn somebody_who_reads_for_long_stops_nobody() {
     store.close().await.unwrap();
 }
 
+const OPEN: LogTerms = LogTerms { max_bytes: 1_000_000_000, closes: false };
+
 /// Lines of so many bytes in all.
 fn lines(count: usize, bytes: usize) -> Vec<LogLine> {
     let line = LogLine {
-        node: NodeId::new("node").unwrap(),
+        node: Some(NodeId::new("node").unwrap()),
         attempt: Attempt(1),
         stream: LogStream::Stdout,
         at: Timestamp::from_micros(7),
@@ -253,7 +255,7 @@ async fn a_flood_of_lines_delays_no_command_and_whoever_writes_them_waits() {
         .map(|number| {
             let (store, id) = (store.clone(), id.clone());
             let megabytes = if number == 10 { 20 } else { 2 };
-            async move { store.write_lines(&id, lines(100, megabytes * 1_000_000)).await }
+            async move { store.write_lines(&id, lines(100, megabytes * 1_000_000), OPEN).await }
         })
         .collect();
     for version in 0..50 {
@@ -276,7 +278,7 @@ async fn a_flood_of_lines_delays_no_command_and_whoever_writes_them_waits() {
 #[tokio::test]
 async fn lines_do_not_wait_for_the_disk() {
     let (_folder, store) = store();
-    store.write_lines(&ExecutionId::new("e").unwrap(), lines(1, 10)).await.unwrap();
+    store.write_lines(&ExecutionId::new("e").unwrap(), lines(1, 10), OPEN).await.unwrap();
     let synchronous = store.logs().write(terms(Durability::Process), 1, |connection| {
         connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))
     });
@@ -287,7 +289,7 @@ async fn lines_do_not_wait_for_the_disk() {
 async fn a_broken_file_of_lines_stops_no_command() {
     let (_folder, store) = store();
     let id = ExecutionId::new("e").unwrap();
-    store.write_lines(&id, lines(3, 30)).await.unwrap();
+    store.write_lines(&id, lines(3, 30), OPEN).await.unwrap();
     let broken = store.logs().write(terms(Durability::Process), 1, |_| -> rusqlite::Result<()> {
         Err(rusqlite::Error::SqliteFailure(
             rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE),
@@ -295,7 +297,7 @@ async fn a_broken_file_of_lines_stops_no_command() {
         ))
     });
     broken.await.unwrap_err();
-    let refused = store.write_lines(&id, lines(3, 30)).await.unwrap_err();
+    let refused = store.write_lines(&id, lines(3, 30), OPEN).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Unavailable);
     store.append(append("e", vec![1])).await.unwrap();
     assert_eq!(store.read_lines(&id, 0, 9).await.unwrap().len(), 3);

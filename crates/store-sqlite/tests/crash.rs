@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, Version};
 use pyoco_core::time::Timestamp;
-use pyoco_ports::{Append, Durability, EventLog, Job, LogLine, LogStream, TaskLogs, WorkQueue};
+use pyoco_ports::{Append, Durability, EventLog, Job, LogLine, LogStream, LogTerms, TaskLogs, WorkQueue};
 use pyoco_store_sqlite::{Options, SqliteStore};
 
 const FOLDER: &str = "PYOCO_CRASH_TEST_FOLDER";
@@ -50,7 +50,7 @@ async fn write(store: SqliteStore, number: usize) {
         append.durability = if number.is_multiple_of(2) { Durability::Full } else { Durability::Process };
         append.enqueue = Some(job(&execution));
         // The lines first, so that there are never fewer of them than records.
-        store.write_lines(&execution, lines(&name, version + 1)).await.unwrap();
+        store.write_lines(&execution, lines(&name, version + 1), OPEN).await.unwrap();
         store.append(append).await.unwrap();
         version += 1;
         let mut out = std::io::stdout().lock();
@@ -59,10 +59,12 @@ async fn write(store: SqliteStore, number: usize) {
     }
 }
 
+const OPEN: LogTerms = LogTerms { max_bytes: 1_000_000_000, closes: false };
+
 /// What is written before a record.
 fn lines(execution: &str, version: u64) -> Vec<LogLine> {
     let line = |number| LogLine {
-        node: NodeId::new("node").unwrap(),
+        node: Some(NodeId::new("node").unwrap()),
         attempt: Attempt(1),
         stream: LogStream::Stdout,
         at: Timestamp::from_micros(7),
@@ -106,6 +108,10 @@ async fn what_was_acknowledged_survives_the_kill_of_the_process() {
                 assert_eq!(*number, index + 1, "round {round}: {name}");
                 assert!(line.text.starts_with(&format!("{name}:")), "round {round}: {line:?}");
             }
+            // The end of the log is kept with its lines.
+            let end = store.log_end(&id).await.unwrap();
+            let bytes: u64 = texts.iter().map(|(_, line)| line.text_bytes()).sum();
+            assert_eq!((end.lines, end.bytes), (texts.len() as u64, bytes), "round {round}: {name}");
         }
         // A record and its job are one step.
         assert_eq!(store.depth(&Tag::new("t").unwrap()).await.unwrap(), written, "round {round}");

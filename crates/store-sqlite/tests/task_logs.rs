@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
 use pyoco_core::time::Timestamp;
-use pyoco_ports::{Append, ErrorKind, EventLog, LogLine, LogStream, TaskLogs};
+use pyoco_ports::{Append, ErrorKind, EventLog, LogLine, LogStream, LogTerms, TaskLogs};
 use pyoco_store_sqlite::{Check, OpenError, Options, SqliteStore};
 use tempfile::{TempDir, tempdir};
 
@@ -19,13 +19,15 @@ fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder, Options::default()).unwrap()
 }
 
+const OPEN: LogTerms = LogTerms { max_bytes: 1_000_000, closes: false };
+
 fn id() -> ExecutionId {
     ExecutionId::new("e").unwrap()
 }
 
 fn lines(count: usize) -> Vec<LogLine> {
     let line = |number| LogLine {
-        node: NodeId::new("node").unwrap(),
+        node: Some(NodeId::new("node").unwrap()),
         attempt: Attempt(1),
         stream: LogStream::Stdout,
         at: Timestamp::from_micros(7),
@@ -43,7 +45,7 @@ async fn used() -> TempDir {
     let folder = tempdir().unwrap();
     let store = open(folder.path());
     store.append(Append::new(id(), Version(0), b"x".to_vec())).await.unwrap();
-    store.write_lines(&id(), lines(500)).await.unwrap();
+    store.write_lines(&id(), lines(500), OPEN).await.unwrap();
     store.close().await.unwrap();
     folder
 }
@@ -62,7 +64,7 @@ async fn starts_anew(folder: &Path, options: Options) {
     let store = SqliteStore::open(folder, options).unwrap();
     assert_eq!(EventLog::read(&store, &id(), Version(0)).await.unwrap().len(), 1, "the truth is untouched");
     assert_eq!(count(&store).await, 0);
-    store.write_lines(&id(), lines(3)).await.unwrap();
+    store.write_lines(&id(), lines(3), OPEN).await.unwrap();
     assert_eq!(count(&store).await, 3);
     store.close().await.unwrap();
 }
@@ -82,7 +84,7 @@ async fn a_closed_store_takes_no_lines_and_gives_none() {
     let folder = tempdir().unwrap();
     let store = open(folder.path());
     store.close().await.unwrap();
-    let written = store.write_lines(&id(), lines(1)).await.unwrap_err();
+    let written = store.write_lines(&id(), lines(1), OPEN).await.unwrap_err();
     let read = store.read_lines(&id(), 0, 1).await.unwrap_err();
     for error in [written, read] {
         assert!(error.to_string().contains("the store was closed"), "{error}");
@@ -164,7 +166,7 @@ async fn damage_that_is_met_at_work_stops_no_command_and_is_mended_by_the_next_s
             let met = store.read_lines(&id(), 0, usize::MAX).await.unwrap_err();
             assert_eq!(met.kind, ErrorKind::Corrupt, "{met}");
         } else {
-            store.write_lines(&id(), lines(1)).await.unwrap_err();
+            store.write_lines(&id(), lines(1), OPEN).await.unwrap_err();
         }
         store.append(Append::new(ExecutionId::new("f").unwrap(), Version(0), b"x".to_vec())).await.unwrap();
         drop(store);

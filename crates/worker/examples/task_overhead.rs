@@ -10,13 +10,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId};
 use pyoco_core::plan::{Block, Plan, Runner, TaskSpec};
 use pyoco_core::state::Context;
 use pyoco_core::time::Timestamp;
-use pyoco_engine::Clock;
-use pyoco_ports::{LogLine, StoreError, TaskLogs};
+use pyoco_engine::{Clock, Lines};
 use pyoco_store_memory::MemoryStore;
 use pyoco_worker::python::PythonOptions;
 use pyoco_worker::{Call, End, LocalRuntime, Runtime as _, Stop, Urgency};
@@ -31,19 +29,6 @@ impl Clock for Noon {
     }
 }
 
-struct Nowhere;
-
-#[async_trait]
-impl TaskLogs for Nowhere {
-    async fn write_lines(&self, _: &ExecutionId, _: Vec<LogLine>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn read_lines(&self, _: &ExecutionId, _: u64, _: usize) -> Result<Vec<(u64, LogLine)>, StoreError> {
-        Ok(Vec::new())
-    }
-}
-
 const TASKS: &str =
     "def noop():\n    pass\n\n\ndef add(a=1, b=2):\n    return a + b\n\n\ndef talk():\n    print('hello')\n";
 
@@ -53,7 +38,9 @@ fn runtime(folder: &std::path::Path, hosts: usize) -> Arc<LocalRuntime> {
     if let Some(python) = std::env::args().nth(1) {
         options.python = python.into();
     }
-    Arc::new(LocalRuntime::new(options, Arc::new(Nowhere), Arc::new(MemoryStore::new()), Arc::new(Noon)))
+    let store = Arc::new(MemoryStore::new());
+    let lines = Lines::new(store.clone(), u64::MAX);
+    Arc::new(LocalRuntime::new(options, lines, store, Arc::new(Noon)))
 }
 
 fn call(name: &str) -> Call {

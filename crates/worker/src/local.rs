@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pyoco_core::plan::Runner;
-use pyoco_engine::Clock;
-use pyoco_ports::{Blobs, TaskLogs};
+use pyoco_engine::{Clock, Lines};
+use pyoco_ports::Blobs;
 
 use crate::flows::FlowSources;
 use crate::process::CommandRuntime;
@@ -21,12 +21,7 @@ pub struct LocalRuntime {
 
 impl LocalRuntime {
     /// A runtime; nothing is started before it is needed.
-    pub fn new(
-        options: PythonOptions,
-        logs: Arc<dyn TaskLogs>,
-        blobs: Arc<dyn Blobs>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(options: PythonOptions, logs: Lines, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>) -> Self {
         let (folder, env) = (options.folder.clone(), options.env.clone());
         let commands = CommandRuntime::new(logs.clone(), blobs.clone(), clock.clone(), folder, env);
         Self { python: Arc::new(PythonRuntime::new(options, logs, blobs, clock)), commands }

@@ -10,8 +10,8 @@ use pyoco_core::ids::JobId;
 use pyoco_core::time::Millis;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{
-    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, GraphRecord, IndexRow, LogLine,
-    LogStream, Store, WaitFilter, WorkerRecord,
+    Append, AppendError, DeadLetterRecord, Delivery, Durability, Filter, GraphRecord, IndexRow, JobFilter,
+    LabelFilter, LogLine, LogStream, LogTerms, Store, WaitFilter, WorkerRecord,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -72,7 +72,7 @@ impl<'a> Side<'a> {
     async fn step(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
         let name = format!("e{}", dice.random_range(0..5));
         let tag_name = ["cpu", "gpu"][dice.random_range(0..2)];
-        match dice.random_range(0..19) {
+        match dice.random_range(0..22) {
             0..=3 => self.append(dice, &name, tag_name, now).await,
             4 => format!("{:?}", self.store.enqueue(job(&name, tag_name), at(now)).await.is_ok()),
             5 | 6 => match self.terms {
@@ -94,6 +94,10 @@ impl<'a> Side<'a> {
                 row.wants_job = dice.random_bool(0.5);
                 row.created_at = at(dice.random_range(0..20)).min(row.updated_at);
                 row.summary.tags = labels(dice, tag_name);
+                row.hidden = dice.random_bool(0.2);
+                row.started_at = dice.random_bool(0.5).then(|| at(dice.random_range(0..20)));
+                row.ended_at = dice.random_bool(0.3).then(|| at(dice.random_range(0..20)));
+                row.cancel_requested_at = dice.random_bool(0.1).then(|| at(dice.random_range(0..20)));
                 if dice.random_bool(0.4) {
                     for node in ["a", "b", "c/1/d"] {
                         if dice.random_bool(0.5) {
@@ -107,6 +111,8 @@ impl<'a> Side<'a> {
             9 | 15 => self.list(dice, tag_name).await,
             16 => self.waits(dice, tag_name).await,
             17 => self.graph(dice, now).await,
+            18 | 19 => self.jobs(dice, tag_name).await,
+            20 => self.labels(dice).await,
             10 => {
                 let due = self.store.due(at(dice.random_range(0..60)), 3).await.unwrap();
                 let runnable = self.store.runnable(&tag(tag_name), 3).await.unwrap();
@@ -314,8 +320,58 @@ impl<'a> Side<'a> {
                 &format!("{now}.{number}"),
             )
         });
-        self.store.write_lines(&execution(name), lines.collect()).await.unwrap();
-        format!("{:?}", self.store.read_lines(&execution(name), 0, 1_000).await.unwrap())
+        let lines = lines.collect();
+        let max_bytes = if dice.random_bool(0.2) { 1_000 } else { 1_000_000 };
+        let terms = LogTerms { max_bytes, closes: dice.random_bool(0.1) };
+        let id = execution(name);
+        let written = self.store.write_lines(&id, lines, terms).await.unwrap();
+        assert_eq!(self.store.log_end(&id).await.unwrap(), written.end);
+        let byte = dice.random_range(0..2_000);
+        let place = self.store.line_at(&id, byte).await.unwrap();
+        format!("{written:?} {place:?} {:?}", self.store.read_lines(&id, 0, 1_000).await.unwrap())
+    }
+
+    /// The whole list, page by page: how much of it is on one page is a store's own.
+    async fn jobs(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {
+        let some_labels = |dice: &mut ChaCha8Rng| -> Vec<String> {
+            let count = [0, 0, 1, 2][dice.random_range(0..4)];
+            (0..count).map(|_| label(dice, tag_name)).collect()
+        };
+        let mut filter = JobFilter {
+            tenant: dice.random_bool(0.3).then(|| tenant("team")),
+            all_labels: some_labels(dice),
+            any_labels: some_labels(dice),
+            statuses: (0..dice.random_range(0..3))
+                .map(|_| STATUSES[dice.random_range(0..STATUSES.len())])
+                .collect(),
+            flow: dice.random_bool(0.3).then(|| "main".to_owned()),
+            created_after: dice.random_bool(0.2).then(|| at(dice.random_range(0..20))),
+            created_before: dice.random_bool(0.2).then(|| at(dice.random_range(0..20))),
+            cursor: None,
+        };
+        let mut rows = Vec::new();
+        loop {
+            let page = self.store.jobs(&filter, 2).await.unwrap();
+            rows.extend(page.rows);
+            match page.next {
+                Some(next) => filter.cursor = Some(next),
+                None => return format!("{rows:?}"),
+            }
+        }
+    }
+
+    async fn labels(&self, dice: &mut ChaCha8Rng) -> String {
+        let mut filter = LabelFilter {
+            tenant: dice.random_bool(0.4).then(|| tenant("team")),
+            prefix: dice
+                .random_bool(0.4)
+                .then(|| ["c", "gp", "nightly", ""][dice.random_range(0..4)].to_owned()),
+            after: dice.random_bool(0.2).then(|| "cpu".to_owned()),
+        };
+        let first = self.store.labels(&filter, 2).await.unwrap();
+        filter.after.clone_from(&first.next);
+        let second = self.store.labels(&filter, 2).await.unwrap();
+        format!("{first:?} {second:?}")
     }
 
     async fn waits(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {

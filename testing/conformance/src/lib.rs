@@ -115,6 +115,9 @@ cases! {
     "index/filter" => index::filter,
     "index/pages" => index::pages,
     "index/waits" => index::waits,
+    "index/jobs" => jobs::filter,
+    "index/job-pages" => jobs::pages,
+    "index/labels" => jobs::labels,
     "index/counts" => index::counts,
     "index/counts-since" => index::counts_since,
     "index/timers" => index::timers,
@@ -134,7 +137,10 @@ cases! {
     "task-logs/write" => task_logs::write,
     "task-logs/order" => task_logs::order,
     "task-logs/isolation" => task_logs::isolation,
+    "task-logs/limit" => task_logs::limit,
+    "task-logs/end" => task_logs::end,
     "task-logs/read" => task_logs::read,
+    "task-logs/place" => task_logs::place,
 }
 
 /// Runs every case on a store and says which did not apply. A case that fails stops the run with its name.

@@ -4,7 +4,8 @@ use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, Version, Work
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{
-    Append, GraphFormat, GraphRecord, GraphSource, IndexRow, Job, LogLine, LogStream, Wait, WorkerRecord,
+    Append, GraphFormat, GraphRecord, GraphSource, IndexRow, Job, LogLine, LogStream, LogTerms, Wait,
+    WorkerRecord,
 };
 use serde_json::{Value, json};
 
@@ -55,6 +56,9 @@ pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
         },
         created_at: at(0),
         updated_at: at(updated),
+        started_at: None,
+        ended_at: None,
+        cancel_requested_at: None,
         workflow_sha256: None,
         hidden: false,
         next_timer: None,
@@ -117,10 +121,22 @@ pub(crate) fn tenant(name: &str) -> TenantId {
 
 pub(crate) fn line(node: &str, attempt: u32, millis: u64, text: &str) -> LogLine {
     LogLine {
-        node: NodeId::new(node).unwrap(),
+        node: Some(NodeId::new(node).unwrap()),
         attempt: Attempt(attempt),
         stream: LogStream::Stdout,
         at: at(millis),
         text: text.to_owned(),
     }
+}
+
+/// More than any case writes, and there is more to come.
+pub(crate) const OPEN: LogTerms = LogTerms { max_bytes: 64 * 1024 * 1024, closes: false };
+
+/// The text of a log.
+pub(crate) fn text(lines: &[(u64, LogLine)]) -> String {
+    let mut text = String::new();
+    for (_, line) in lines {
+        line.write_to(&mut text);
+    }
+    text
 }

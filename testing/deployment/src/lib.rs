@@ -145,6 +145,12 @@ impl RunIndex for Faulty {
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
         self.inner.waits(filter, limit).await
     }
+    async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
+        self.inner.jobs(filter, limit).await
+    }
+    async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
+        self.inner.labels(filter, limit).await
+    }
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         self.inner.counts(tenant).await
     }
@@ -208,8 +214,19 @@ impl DeadLetters for Faulty {
 
 #[async_trait]
 impl TaskLogs for Faulty {
-    async fn write_lines(&self, execution: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError> {
-        self.inner.write_lines(execution, lines).await
+    async fn write_lines(
+        &self,
+        execution: &ExecutionId,
+        lines: Vec<LogLine>,
+        terms: LogTerms,
+    ) -> Result<Written, StoreError> {
+        self.inner.write_lines(execution, lines, terms).await
+    }
+    async fn log_end(&self, execution: &ExecutionId) -> Result<LogEnd, StoreError> {
+        self.inner.log_end(execution).await
+    }
+    async fn line_at(&self, execution: &ExecutionId, byte: u64) -> Result<Option<LinePlace>, StoreError> {
+        self.inner.line_at(execution, byte).await
     }
     async fn read_lines(
         &self,

@@ -153,6 +153,30 @@ impl Site {
         Self::on(self.kind, ground, self.hands.clone(), Settings::default()).await
     }
 
+    /// The gateway after it has hung up on everybody: the same engine, at the same address.
+    pub async fn listening_again(self) -> Self {
+        self.shutdown.cancel();
+        let listener = loop {
+            // The old one goes first.
+            match TcpListener::bind(self.address).await {
+                Ok(listener) => break listener,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let gateway = Gateway::new(self.engine.clone(), self.hands.clone(), Settings::default());
+        let shutdown = CancellationToken::new();
+        tokio::spawn(serve(listener, gateway.router(), ServerLimits::default(), shutdown.clone()));
+        Self {
+            kind: self.kind,
+            address: self.address,
+            engine: self.engine.clone(),
+            hands: self.hands.clone(),
+            client: self.client.clone(),
+            ground: self.ground.clone(),
+            shutdown,
+        }
+    }
+
     /// The same gateway with other settings, on the same engine.
     pub async fn again(&self, settings: Settings) -> Self {
         Self::serving(self.kind, self.ground.clone(), self.engine.clone(), self.hands.clone(), settings).await
@@ -192,8 +216,17 @@ impl Site {
 
     /// The same engine behind a gateway that wants to know who calls, seen by somebody with this secret.
     pub async fn for_one(&self, access: Arc<dyn Access>, secret: Option<&str>) -> Self {
-        let gateway =
-            Gateway::with_access(self.engine.clone(), self.hands.clone(), Settings::default(), access);
+        self.for_one_with(access, secret, Settings::default()).await
+    }
+
+    /// The same, with other settings.
+    pub async fn for_one_with(
+        &self,
+        access: Arc<dyn Access>,
+        secret: Option<&str>,
+        settings: Settings,
+    ) -> Self {
+        let gateway = Gateway::with_access(self.engine.clone(), self.hands.clone(), settings, access);
         let mut headers = HeaderMap::new();
         if let Some(secret) = secret {
             headers.insert(AUTHORIZATION, format!("Bearer {secret}").parse().unwrap());

@@ -16,7 +16,7 @@ pub struct Stream {
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// Its number; the end has none.
+    /// Its number, if it has one.
     pub id: Option<u64>,
     /// Its type.
     pub event: String,
@@ -27,7 +27,12 @@ pub struct Told {
 impl Site {
     /// Opens the stream of an execution, behind an event.
     pub async fn stream(&self, execution: &str, last_seen: Option<u64>) -> Stream {
-        let mut request = self.client.get(self.url(&format!("/executions/{execution}/events/stream")));
+        self.stream_at(&format!("/executions/{execution}/events/stream"), last_seen).await
+    }
+
+    /// Opens any stream, behind an event.
+    pub async fn stream_at(&self, path: &str, last_seen: Option<u64>) -> Stream {
+        let mut request = self.client.get(self.url(path));
         if let Some(seen) = last_seen {
             request = request.header("last-event-id", seen.to_string());
         }
@@ -70,15 +75,23 @@ impl Stream {
 
     /// Everything until `event: end`, after which nothing may come.
     pub async fn to_the_end(&mut self) -> Vec<Told> {
+        let mut told = self.to("end").await;
+        let end = told.pop().expect("an end");
+        assert_eq!(end.id, None);
+        told
+    }
+
+    /// Everything up to an event of this type, after which nothing may come.
+    pub async fn to(&mut self, last: &str) -> Vec<Told> {
         let mut told = Vec::new();
         loop {
             let next = self.next().await.expect("an end");
-            if next.event == "end" {
-                assert_eq!(next.id, None);
+            let is_last = next.event == last;
+            told.push(next);
+            if is_last {
                 assert_eq!(self.next().await, None);
                 return told;
             }
-            told.push(next);
         }
     }
 }

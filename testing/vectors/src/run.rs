@@ -111,12 +111,13 @@ impl Run {
     pub(crate) fn read_lines(&mut self, lines: &[LogLine]) {
         let mut attempts: IndexMap<(&NodeId, Attempt), [String; 2]> = IndexMap::new();
         for line in lines {
-            let [out, err] = attempts.entry((&line.node, line.attempt)).or_default();
-            let text = match line.stream {
-                LogStream::Stdout => out,
-                LogStream::Stderr => err,
+            let Some(node) = &line.node else { continue };
+            let which = match line.stream {
+                LogStream::Stdout => 0,
+                LogStream::Stderr => 1,
                 LogStream::Engine => continue,
             };
+            let text = &mut attempts.entry((node, line.attempt)).or_default()[which];
             text.push_str(&line.text);
             text.push('\n');
         }

@@ -190,8 +190,16 @@ impl Stage {
         if folded != state {
             return Err("the log folds to another state than the engine shows".to_owned());
         }
-        let lines = engine.store().read_lines(&id, 0, LINES).await.map_err(|error| error.to_string())?;
-        let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
+        let mut lines = Vec::new();
+        loop {
+            let after = lines.len() as u64;
+            let page =
+                engine.store().read_lines(&id, after, LINES).await.map_err(|error| error.to_string())?;
+            if page.is_empty() {
+                break;
+            }
+            lines.extend(page.into_iter().map(|(_, line)| line));
+        }
         let mut run = Run::new(snapshot, state);
         run.read_artifacts(&self.folder.join("data/artifacts").join(run_id));
         run.read_events(&events);

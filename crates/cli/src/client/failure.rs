@@ -43,6 +43,10 @@ fn refused(refusal: &StatusError) -> Failure {
         (_, Some("IDEMPOTENCY_KEY_REUSED")) => "choose another --idempotency-key, or none",
         (_, Some("EXECUTION_NOT_FOUND")) => "pyoco-client exec list shows what there is",
         (_, Some("NODE_NOT_FOUND")) => "pyoco-client exec get EXECUTION_ID shows its nodes",
+        (_, Some("JOB_NOT_FOUND")) => "pyoco-client job list shows what there is",
+        (_, Some("BAD_TOKEN")) => {
+            "a token counts for the list or log that gave it; leave it out to begin anew"
+        }
         (_, Some("GRAPH_NOT_FOUND")) => "pyoco-client graph list shows what there is",
         (_, Some("PRECONDITION_FAILED")) => "pyoco-client graph get NAME shows the newest version",
         _ => "check server status and request parameters",

@@ -5,7 +5,10 @@ mod events;
 mod exec;
 mod failure;
 mod graph;
+mod job;
+mod line;
 mod listing;
+mod logs;
 mod node;
 mod options;
 mod params;
@@ -60,6 +63,9 @@ async fn run(options: Options) -> Result<(), Failure> {
         Command::Node(command) => node::run(&client, command).await,
         Command::Graph(command) => graph::run(&client, command).await,
         Command::Waits(options) => waits::list(&client, options).await,
+        Command::Logs(options) => logs::logs(&client, options).await,
+        Command::Job(command) => job::run(&client, command).await,
+        Command::Tags(options) => job::labels(&client, options).await,
     }
 }
 

@@ -1,5 +1,5 @@
-//! What options hold as JSON. The parameters of a run, and the input of an execution, come out of three sources: a file, a JSON
-//! text, single assignments. Later ones win, key by key.
+//! What options hold as JSON. The parameters of a run or a job, and the input of an execution, come out of three sources: a file, a
+//! JSON text, single assignments. Later ones win, key by key.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::options::Submit;
 use super::options::command::Input;
+use super::options::job;
 use crate::errors::Failure;
 
 /// More than the gateway takes in one request.
@@ -29,6 +30,13 @@ const OF_RUN: Names = Names {
     json_example: "pyoco-client submit --flow-name main --params '{\"x\": 1}'",
 };
 
+const OF_JOB: Names = Names {
+    command: "pyoco-client job submit",
+    file: "--params-file",
+    json: "--params",
+    json_example: "pyoco-client job submit --params '{\"x\": 1}'",
+};
+
 const OF_EXECUTION: Names = Names {
     command: "pyoco-client exec create GRAPH",
     file: "--input-file",
@@ -40,6 +48,12 @@ const OF_EXECUTION: Names = Names {
 pub(super) fn of_run(options: &Submit) -> Result<Map<String, Value>, Failure> {
     let (file, json) = (options.params_file.as_deref(), options.params.as_deref());
     Ok(gather(file, json, &options.param, &OF_RUN)?.unwrap_or_default())
+}
+
+/// The parameters of a job.
+pub(super) fn of_job(options: &job::Submit) -> Result<Map<String, Value>, Failure> {
+    let (file, json) = (options.params_file.as_deref(), options.params.as_deref());
+    Ok(gather(file, json, &options.param, &OF_JOB)?.unwrap_or_default())
 }
 
 /// The input of an execution, if any is given.

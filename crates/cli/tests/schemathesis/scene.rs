@@ -32,13 +32,19 @@ const COMMANDS: [(&str, &[&str], &str); 11] = [
 ];
 
 /// Looks at what has ended, so that streams end as well.
-const LOOKS: [&str; 6] = [
+const LOOKS: [&str; 12] = [
     "/executions/{executionId}",
     "/executions/{executionId}/events",
     "/executions/{executionId}/events/stream",
     "/runs/{run_id}",
     "/runs/{run_id}/tasks",
     "/runs/{run_id}/watch",
+    "/runs/{run_id}/logs",
+    "/runs/{run_id}/logs/stream",
+    "/jobs/{id}",
+    "/jobs/{id}/logs",
+    "/jobs/{id}/logs/stream",
+    "/jobs/{id}/tags",
 ];
 
 /// What is there, and which operation is given it.
@@ -65,6 +71,12 @@ impl<'a> Scene<'a> {
             let execution = scene.execution(ENDED).await;
             scene.give("GET", path, &execution);
         }
+        for (method, path) in
+            [("POST", "/jobs/{id}/tags"), ("DELETE", "/jobs/{id}/tags/{tag}"), ("DELETE", "/jobs/{id}")]
+        {
+            let execution = scene.execution(ENDED).await;
+            scene.give(method, path, &execution);
+        }
         let retried = scene.execution(ENDED).await;
         scene.give("POST", "/executions/{executionId}/retry", &retried);
         for (method, graph) in [("GET", "approval"), ("PUT", "changing"), ("DELETE", "doomed")] {
@@ -77,7 +89,8 @@ impl<'a> Scene<'a> {
 
     fn give(&mut self, method: &'static str, path: &'static str, execution: &str) {
         let mut values = Vec::new();
-        for (name, value) in [("executionId", execution), ("run_id", execution), ("nodeId", "a")] {
+        let ids = [("executionId", execution), ("run_id", execution), ("id", execution), ("nodeId", "a")];
+        for (name, value) in ids.into_iter().chain([("tag", "default")]) {
             if path.contains(&format!("{{{name}}}")) {
                 values.push((name, value.to_owned()));
             }

@@ -60,12 +60,14 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// The job as it is; a finished job that was deleted is no job any more.
-    pub fn of(state: &State) -> Option<Self> {
-        if state.hidden && state.phase.is_terminal() {
-            return None;
-        }
-        Some(Self {
+    /// Whether it is no job any more: it has ended and was deleted.
+    pub const fn is_deleted(state: &State) -> bool {
+        state.hidden && state.phase.is_terminal()
+    }
+
+    /// The job as it is.
+    pub fn of(state: &State) -> Self {
+        Self {
             id: state.id.to_string(),
             status: JobStatus::of(state),
             created_at: state.origin.as_ref().map(|origin| origin.at),
@@ -74,6 +76,6 @@ impl JobView {
             tags: state.labels.clone(),
             cancel_requested_at: state.cancel.as_ref().map(|cancel| cancel.at),
             error: state.last_error.clone(),
-        })
+        }
     }
 }

@@ -176,6 +176,16 @@ fn archive_is_refused_while_active() {
 }
 
 #[test]
+fn an_execution_has_sixty_four_labels_at_most() {
+    let full =
+        (0..64).fold(completed(), |made, number| made.given(&caller(), add_label(&format!("l{number}"))));
+    assert_eq!(full.state().labels.len(), 64);
+    // One that it has is no more than before.
+    let full = full.when(&caller(), add_label("l7")).then_nothing(&Outcome::Unchanged);
+    full.when(&caller(), add_label("one too many")).then_rejected(&Reason::TooManyLabels(64));
+}
+
+#[test]
 fn labels_change_without_an_event_also_after_the_end() {
     let labelled = completed().when(&caller(), add_label("urgent")).then(&[]);
     assert_eq!(labelled.state().labels, ["urgent"]);

@@ -1,4 +1,4 @@
-//! The answers that requests of `/executions`, `/graphs` and `/waits` share, for the description.
+//! The answers that requests of `/executions`, `/graphs` and `/waits` share, for the description, and those of every surface with codes.
 
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{Content, ObjectBuilder, ResponseBuilder};
@@ -117,7 +117,7 @@ impl IntoResponses for Removing {
 }
 
 /// Of a request with a body that changes what is stored.
-fn written() -> Described {
+pub(super) fn written() -> Described {
     described([
         ("400", denial("The body ended early.")),
         ("408", denial("The body did not arrive in time.")),
@@ -126,6 +126,6 @@ fn written() -> Described {
     ])
 }
 
-fn denial(description: &str) -> ResponseBuilder {
+pub(super) fn denial(description: &str) -> ResponseBuilder {
     with_body(description, "DenialBody")
 }

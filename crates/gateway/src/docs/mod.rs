@@ -1,6 +1,8 @@
 //! What the gateway says about itself: `/openapi.json`, and a page to browse it that needs no network.
 
 mod denials;
+mod jobs;
+mod logs;
 mod refusals;
 mod streams;
 
@@ -11,14 +13,18 @@ use axum::http::header;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, WatchData};
+use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, Job, JobNews, JobWish, LogEntry, WatchData};
 use utoipa::OpenApi;
 use utoipa_swagger_ui::Config;
 
 use crate::error::Refusal;
-use crate::{App, executions, graphs, health, metrics, runs, waits, workers};
+use crate::{App, executions, graphs, health, metrics, runs, tags, waits, workers};
 
 pub(crate) use denials::{Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, Removing};
+pub(crate) use jobs::{Adding, JobFound, JobHeaders, NotOpened, Removed, Submitting, Tokened};
+pub(crate) use logs::{
+    JobLogFollowed, JobLogRead, LogHeaders, LogQuery, RunLogFollowed, RunLogRead, StreamQuery,
+};
 pub(crate) use refusals::{Always, Bodied, Reading, Writing};
 pub(crate) use streams::ServerSentEvent;
 
@@ -26,7 +32,7 @@ pub(crate) use streams::ServerSentEvent;
 #[openapi(
     info(
         title = "pyoco-server (HTTP gateway)",
-        description = "Submit flows, look at their runs, watch and cancel them; drive executions of registered graphs node by node."
+        description = "Submit flows, look at their runs, watch and cancel them; drive executions of registered graphs node by node; submit jobs, follow their logs and find them by their tags."
     ),
     paths(
         health::health,
@@ -38,6 +44,8 @@ pub(crate) use streams::ServerSentEvent;
         runs::tasks::tasks,
         runs::watch::watch,
         runs::cancel::cancel,
+        runs::logs::get,
+        runs::logs::stream,
         executions::create::create,
         executions::list::list,
         executions::get::get,
@@ -59,10 +67,31 @@ pub(crate) use streams::ServerSentEvent;
         graphs::get::get,
         graphs::delete::delete,
         waits::list,
+        crate::jobs::create::create,
+        crate::jobs::list::list,
+        crate::jobs::get::get,
+        crate::jobs::delete::delete,
+        crate::jobs::logs::get,
+        crate::jobs::logs::stream,
+        crate::jobs::socket::open,
+        tags::job::list,
+        tags::job::add,
+        tags::job::remove,
+        tags::list::list,
         workers::list,
         workers::hide,
     ),
-    components(schemas(Accepted, DenialBody, ErrorBody, FieldProblem, WatchData))
+    components(schemas(
+        Accepted,
+        DenialBody,
+        ErrorBody,
+        FieldProblem,
+        Job,
+        JobNews,
+        JobWish,
+        LogEntry,
+        WatchData
+    ))
 )]
 struct Description;
 
@@ -143,7 +172,7 @@ mod tests {
 
     /// A router says itself which methods a path has: it names them when it is asked for another.
     async fn methods(router: Router, path: &str) -> Vec<String> {
-        let names = ["{run_id}", "{worker_id}", "{executionId}", "{nodeId}", "{graphId}"];
+        let names = ["{run_id}", "{worker_id}", "{executionId}", "{nodeId}", "{graphId}", "{id}", "{tag}"];
         let path = names.iter().fold(path.to_owned(), |path, name| path.replace(name, "x"));
         let request = Request::builder().method("TRACE").uri(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

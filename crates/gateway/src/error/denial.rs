@@ -20,6 +20,7 @@ pub(crate) struct Denial(Refusal);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     BadRequest,
+    BadToken,
     CommandRejected,
     ExecutionNotFound,
     Forbidden,
@@ -30,10 +31,13 @@ pub(crate) enum Code {
     InvalidGraph,
     InvalidIdempotencyKey,
     InvalidInput,
+    JobNotFound,
     NodeNotFound,
+    NotAcceptable,
     NotFound,
     PayloadTooLarge,
     PreconditionFailed,
+    RangeNotSatisfiable,
     StorageFull,
     Timeout,
     Unauthenticated,
@@ -48,11 +52,13 @@ impl Code {
             StatusCode::UNAUTHORIZED => Self::Unauthenticated,
             StatusCode::FORBIDDEN => Self::Forbidden,
             StatusCode::NOT_FOUND => Self::NotFound,
+            StatusCode::NOT_ACCEPTABLE => Self::NotAcceptable,
             StatusCode::REQUEST_TIMEOUT => Self::Timeout,
             StatusCode::CONFLICT => Self::CommandRejected,
             StatusCode::PRECONDITION_FAILED => Self::PreconditionFailed,
             StatusCode::PAYLOAD_TOO_LARGE => Self::PayloadTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
+            StatusCode::RANGE_NOT_SATISFIABLE => Self::RangeNotSatisfiable,
             StatusCode::UNPROCESSABLE_ENTITY => Self::InvalidInput,
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
             StatusCode::INSUFFICIENT_STORAGE => Self::StorageFull,
@@ -72,6 +78,7 @@ impl Code {
     const fn as_str(self) -> &'static str {
         match self {
             Self::BadRequest => "BAD_REQUEST",
+            Self::BadToken => "BAD_TOKEN",
             Self::CommandRejected => "COMMAND_REJECTED",
             Self::ExecutionNotFound => "EXECUTION_NOT_FOUND",
             Self::Forbidden => "FORBIDDEN",
@@ -82,10 +89,13 @@ impl Code {
             Self::InvalidGraph => "INVALID_GRAPH",
             Self::InvalidIdempotencyKey => "INVALID_IDEMPOTENCY_KEY",
             Self::InvalidInput => "INVALID_INPUT",
+            Self::JobNotFound => "JOB_NOT_FOUND",
             Self::NodeNotFound => "NODE_NOT_FOUND",
+            Self::NotAcceptable => "NOT_ACCEPTABLE",
             Self::NotFound => "NOT_FOUND",
             Self::PayloadTooLarge => "PAYLOAD_TOO_LARGE",
             Self::PreconditionFailed => "PRECONDITION_FAILED",
+            Self::RangeNotSatisfiable => "RANGE_NOT_SATISFIABLE",
             Self::StorageFull => "STORAGE_FULL",
             Self::Timeout => "TIMEOUT",
             Self::Unauthenticated => "UNAUTHENTICATED",
@@ -98,6 +108,19 @@ impl Code {
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl Denial {
+    /// Its code and what it says, where there is no status to say it with.
+    pub(crate) fn said(&self) -> (String, String) {
+        let Content { status, detail, code, sentence, .. } = &*self.0.0;
+        let code = code.unwrap_or_else(|| Code::of_status(*status)).to_string();
+        let said = match detail {
+            Detail::Text(text) => text.clone(),
+            Detail::Inputs(_) => "the input is not as it has to be".to_owned(),
+        };
+        (code, sentence.clone().unwrap_or(said))
     }
 }
 
@@ -127,7 +150,7 @@ impl From<Rejection> for Denial {
 
 impl IntoResponse for Denial {
     fn into_response(self) -> Response {
-        let Content { status, detail, errors, retry_after, note, code, sentence } = *self.0.0;
+        let Content { status, detail, errors, headers, note, code, sentence } = *self.0.0;
         let (said, mut problems) = match detail {
             Detail::Text(text) => (text, Vec::new()),
             Detail::Inputs(problems) => {
@@ -143,7 +166,7 @@ impl IntoResponse for Denial {
         }
         let code = code.unwrap_or_else(|| Code::of_status(status)).to_string();
         let message = sentence.unwrap_or(said);
-        answer(status, DenialBody { error: pyoco_api::Denial { code, message, details } }, retry_after, note)
+        answer(status, DenialBody { error: pyoco_api::Denial { code, message, details } }, headers, note)
     }
 }
 

@@ -1,12 +1,12 @@
 //! What is answered when something is wrong: status, `detail` as the contract words it, and the numbers of the notice.
 //!
 //! What went wrong becomes a status here and nowhere else. `Refusal` tells it as `/runs` and `/workers` do; `Denial` tells the
-//! same in the words of `/executions`, `/graphs` and `/waits`.
+//! same in the words of `/executions`, `/graphs`, `/waits`, `/jobs` and `/tags`.
 
 mod denial;
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pyoco_api::{Detail, ErrorBody, InputProblem, WorkflowProblem};
 use pyoco_core::notice::Notice;
@@ -26,7 +26,7 @@ struct Content {
     status: StatusCode,
     detail: Detail,
     errors: Vec<WorkflowProblem>,
-    retry_after: bool,
+    headers: HeaderMap,
     note: Note,
     /// What a denial says instead of what its status says.
     code: Option<Code>,
@@ -58,7 +58,7 @@ impl Refusal {
             status,
             detail,
             errors,
-            retry_after: false,
+            headers: HeaderMap::new(),
             note,
             code: None,
             sentence: None,
@@ -90,6 +90,24 @@ impl Refusal {
     pub(crate) fn run_not_found(run: &str) -> Self {
         let refusal = Self::new(StatusCode::NOT_FOUND, "run not found").coded(Code::ExecutionNotFound);
         refusal.in_words("there is no such execution").noticed(Notice::RunNotFound).of_run(run)
+    }
+
+    /// 404 for a job that is not there, not the caller's, or deleted.
+    pub(crate) fn job_not_found(job: &str) -> Self {
+        let refusal = Self::new(StatusCode::NOT_FOUND, "there is no such job").coded(Code::JobNotFound);
+        refusal.noticed(Notice::RunNotFound).of_run(job)
+    }
+
+    /// 400 for a token that nobody gave, or that belongs elsewhere.
+    pub(crate) fn bad_token(name: &str, reason: &str) -> Self {
+        let detail = format!("invalid {name}: {reason}");
+        Self::new(StatusCode::BAD_REQUEST, detail).coded(Code::BadToken).noticed(Notice::InvalidRequest)
+    }
+
+    /// 503 when everybody who may watch does.
+    pub(crate) fn too_many_watches(run: &str) -> Self {
+        let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
+        refusal.of_run(run).for_now()
     }
 
     /// With the contract's numbers.
@@ -153,14 +171,21 @@ impl Refusal {
     /// The same request may succeed in a moment.
     #[must_use]
     pub(crate) fn for_now(mut self) -> Self {
-        self.0.retry_after = true;
+        self.0.headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        self
+    }
+
+    /// With a header that says more.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: HeaderName, value: impl Into<HeaderValue>) -> Self {
+        self.0.headers.insert(name, value.into());
         self
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Content { status, detail, errors, retry_after, note, .. } = *self.0;
+        let Content { status, detail, errors, headers, note, .. } = *self.0;
         let body = ErrorBody {
             detail,
             err_id: note.notice.map(Notice::err_id),
@@ -168,15 +193,12 @@ impl IntoResponse for Refusal {
             errors,
             extra: Default::default(),
         };
-        answer(status, body, retry_after, note)
+        answer(status, body, headers, note)
     }
 }
 
-fn answer(status: StatusCode, body: impl serde::Serialize, retry_after: bool, note: Note) -> Response {
-    let mut response = (status, Json(body)).into_response();
-    if retry_after {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    }
+fn answer(status: StatusCode, body: impl serde::Serialize, headers: HeaderMap, note: Note) -> Response {
+    let mut response = (status, headers, Json(body)).into_response();
     response.extensions_mut().insert(note);
     response
 }

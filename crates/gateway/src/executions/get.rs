@@ -51,7 +51,7 @@ pub(crate) async fn get(
 
 impl Shared {
     /// Refuses those who may not see an execution. Whoever may see all is not kept waiting: what is not there is told later.
-    pub(crate) async fn must_be_seen(&self, caller: &Caller, execution: &ExecutionId) -> Result<(), Denial> {
+    pub(crate) async fn must_be_seen(&self, caller: &Caller, execution: &ExecutionId) -> Result<(), Refusal> {
         match &caller.tenant {
             Some(_) => self.seen(caller, execution, |_| ()).await,
             None => Ok(()),
@@ -64,11 +64,22 @@ impl Shared {
         caller: &Caller,
         execution: &ExecutionId,
         view: impl FnOnce(&Folded) -> T + Send,
-    ) -> Result<T, Denial> {
+    ) -> Result<T, Refusal> {
+        let found = self.found(caller, execution, |state| Some(view(state))).await?;
+        found.ok_or_else(|| Refusal::run_not_found(execution.as_str()))
+    }
+
+    /// Looks at an execution that the caller may see and that has what is looked for.
+    pub(crate) async fn found<T: Send>(
+        &self,
+        caller: &Caller,
+        execution: &ExecutionId,
+        view: impl FnOnce(&Folded) -> Option<T> + Send,
+    ) -> Result<Option<T>, Refusal> {
         let seen = self.engine.look(execution, |state| {
             let tenant = state.origin.as_ref().and_then(|origin| origin.tenant.as_ref());
-            caller.may_see(tenant).then(|| view(state))
+            caller.may_see(tenant).then(|| view(state)).flatten()
         });
-        Ok(seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(execution.as_str()))?)
+        Ok(seen.await?.flatten())
     }
 }

@@ -80,6 +80,13 @@ impl FromRequestParts<App> for Asking {
     type Rejection = Denial;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Denial> {
+        Self::of(parts, app, app.settings.idempotency_key_required).await
+    }
+}
+
+impl Asking {
+    /// What a request says; under a key, if it has to be under one.
+    pub(crate) async fn of(parts: &mut Parts, app: &App, needs_key: bool) -> Result<Self, Denial> {
         let Viewer(caller) = Viewer::from_request_parts(parts, app).await?;
         let Ok(hosting) = Hosting::from_request_parts(parts, app).await;
         let unprocessable = |detail: String, code| {
@@ -88,7 +95,7 @@ impl FromRequestParts<App> for Asking {
         let key = idempotency::key(&parts.headers).map_err(|reason| {
             unprocessable(format!("invalid X-Idempotency-Key: {reason}"), Code::InvalidIdempotencyKey)
         })?;
-        if key.is_none() && app.settings.idempotency_key_required {
+        if key.is_none() && needs_key {
             let detail = "X-Idempotency-Key is required: choose a new one (a UUID) for each command, and the same one to repeat it";
             return Err(unprocessable(detail.to_owned(), Code::IdempotencyKeyRequired).into());
         }
@@ -104,9 +111,13 @@ impl FromRequestParts<App> for Asking {
         };
         Ok(Self { caller, key, correlation_id, patience: hosting.limits.body_timeout })
     }
-}
 
-impl Asking {
+    /// The members of its body, which has to be JSON and to say so.
+    pub(crate) async fn json(&self, request: Request) -> Result<Fields, Denial> {
+        let members = validation::object(request, self.patience, Notice::InvalidRequest).await?;
+        Ok(Fields::of_body(members))
+    }
+
     /// The members of its body.
     async fn fields(&self, request: Request) -> Result<Fields, Denial> {
         let members = validation::members(request, self.patience, Notice::InvalidRequest).await?;

@@ -68,8 +68,7 @@ pub(crate) async fn stream(
         return Err(inputs.refusal(Notice::InvalidRequest).of_run(execution.as_str()).into());
     }
     let Ok(permit) = app.watches.clone().try_acquire_owned() else {
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
-        return Err(refusal.of_run(execution.as_str()).for_now().into());
+        return Err(Refusal::too_many_watches(execution.as_str()).into());
     };
     let follower = app.engine.follow(&execution, after).await?;
     let follower = follower.ok_or_else(|| Refusal::run_not_found(execution.as_str()))?;

@@ -16,7 +16,6 @@ use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::fields::REASON;
 use crate::server::Hosting;
-use crate::unhurried::to_its_end;
 use crate::{App, body};
 
 /// Asks a run to stop. One that no worker has taken is cancelled at once; one that has ended stays as it is.
@@ -35,24 +34,9 @@ pub(crate) async fn cancel(
     let reason = reason(&bytes);
     // Somebody else's run is not there.
     app.shown(&caller, &run).await?;
-    let (engine, clock, issuer, cancelled) =
-        (app.engine.clone(), app.clock.clone(), caller.issuer(), run.clone());
-    let answer = to_its_end(async move {
-        let command = CancelExecution { reason };
-        let request = pyoco_core::command::Request::new(issuer, clock.now(), command);
-        match engine.command(&cancelled, &request).await {
-            // Another implementation has accepted it; from now on it has a log.
-            Err(EngineError::Rejected(Rejection { reason: Reason::UnknownExecution(_), .. }))
-                if engine.adopt(&cancelled).await? =>
-            {
-                engine.command(&cancelled, &request).await
-            }
-            answer => answer,
-        }
-    });
-    match answer.await? {
+    match app.tell(&caller, &run, CancelExecution { reason }).await? {
         // It has ended: that is what is shown.
-        Ok(_) | Err(EngineError::Rejected(Rejection { reason: Reason::Ended(_), .. })) => {}
+        Ok(()) | Err(EngineError::Rejected(Rejection { reason: Reason::Ended(_), .. })) => {}
         Err(error) => return Err(Refusal::from(error).of_run(run.as_str())),
     }
     let shown = app.shown(&caller, &run).await?;

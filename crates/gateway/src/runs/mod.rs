@@ -3,6 +3,7 @@
 pub(crate) mod cancel;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod logs;
 mod snapshot;
 pub(crate) mod submit;
 pub(crate) mod submit_yaml;

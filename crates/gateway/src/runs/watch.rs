@@ -59,8 +59,7 @@ pub(crate) async fn watch(
     // Before it is watched: what is not there leaves no trace.
     app.shown(&caller, &run).await?;
     let Ok(permit) = app.watches.clone().try_acquire_owned() else {
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
-        return Err(refusal.of_run(run.as_str()).for_now());
+        return Err(Refusal::too_many_watches(run.as_str()));
     };
     let watcher = app.engine.watch(&run);
     let mut first = app.shown(&caller, &run).await?;

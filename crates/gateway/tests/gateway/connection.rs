@@ -301,3 +301,42 @@ async fn http_2_is_spoken_to_those_who_begin_with_it_and_may_be_silent_as_long_a
     read_to_end(&mut stream).await;
     assert!(start.elapsed() > Duration::from_millis(600) && start.elapsed() < Duration::from_secs(4));
 }
+
+/// Opens the WebSocket of a job.
+async fn socket(server: &Server) -> TcpStream {
+    let run = server.submit().await;
+    let mut stream = server.connect().await;
+    let head = format!(
+        "GET /jobs/{run}/ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The first message says how the job stands.
+    assert_eq!(status_of(&answer(&mut stream).await), 101);
+    stream
+}
+
+#[tokio::test]
+async fn a_websocket_may_be_silent_for_longer_than_a_connection_without_a_request() {
+    let limits = ServerLimits {
+        header_timeout: Duration::from_millis(100),
+        idle_timeout: Duration::from_millis(200),
+        connections: 1,
+        ..ServerLimits::default()
+    };
+    let server = with(limits).await;
+    let mut stream = socket(&server).await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    // A ping with nothing in it, under a mask of zeros.
+    stream.write_all(&[0x89, 0x80, 0, 0, 0, 0]).await.unwrap();
+    let mut pong = [0; 2];
+    tokio::time::timeout(Duration::from_secs(5), stream.read_exact(&mut pong)).await.unwrap().unwrap();
+    assert_eq!(pong, [0x8a, 0]);
+    // It has its place among the connections for as long as it is open.
+    let mut next = server.connect().await;
+    next.write_all(HEALTH.as_bytes()).await.unwrap();
+    let waited = tokio::time::timeout(Duration::from_millis(200), next.read_u8()).await;
+    assert!(waited.is_err(), "there was no place for it: {waited:?}");
+    drop(stream);
+    assert_eq!(status_of(&answer(&mut next).await), 200);
+}

@@ -27,6 +27,10 @@ pub struct Config {
     pub workflow_yaml_max_bytes: usize,
     /// Largest snapshot; task records are left out beyond (`PYOCO_MAX_RUN_SNAPSHOT_BYTES`).
     pub max_run_snapshot_bytes: usize,
+    /// The longest log of a run; what follows is not stored (`PYOCO_RUN_LOG_MAX_BYTES`).
+    pub run_log_max_bytes: u64,
+    /// The flow of a job that names none (`PYOCO_JOBS_FLOW`).
+    pub jobs_flow: String,
     /// Whether a command to an execution needs an idempotency key (`PYOCO_IDEMPOTENCY_KEY_REQUIRED`).
     pub idempotency_key_required: bool,
     /// How long a task may take to stop by itself (`PYOCO_CANCEL_GRACE_PERIOD_SEC`).
@@ -137,6 +141,8 @@ impl Config {
             ),
             workflow_yaml_max_bytes: from.number("PYOCO_WORKFLOW_YAML_MAX_BYTES", 262_144),
             max_run_snapshot_bytes: from.number("PYOCO_MAX_RUN_SNAPSHOT_BYTES", 262_144),
+            run_log_max_bytes: from.number("PYOCO_RUN_LOG_MAX_BYTES", 64 << 20),
+            jobs_flow: from.text("PYOCO_JOBS_FLOW", "analysis"),
             idempotency_key_required: from.flag("PYOCO_IDEMPOTENCY_KEY_REQUIRED", true),
             cancel_grace: from.seconds("PYOCO_CANCEL_GRACE_PERIOD_SEC", 30.0),
             run_heartbeat: from.seconds("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", 1.0),

@@ -6,8 +6,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_ports::{Append, AppendError, Appended, ErrorKind, EventLog as _};
+use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
+use pyoco_core::time::Timestamp;
+use pyoco_ports::{
+    Append, AppendError, Appended, ErrorKind, EventLog as _, LogLine, LogStream, LogTerms, TaskLogs as _,
+    Written,
+};
 use pyoco_store_nats::{NatsStore, Settings};
 use pyoco_testing_nats::{NatsServer, Options};
 use serde_json::Value;
@@ -39,6 +43,37 @@ pub(crate) async fn append(
     bytes: impl Into<Vec<u8>>,
 ) -> Result<Appended, AppendError> {
     store.append(Append::new(execution(name), Version(expected), bytes.into())).await
+}
+
+/// A line that a task wrote.
+pub(crate) fn line(text: impl Into<String>) -> LogLine {
+    LogLine {
+        node: Some(NodeId::new("n").unwrap()),
+        attempt: Attempt(1),
+        stream: LogStream::Stdout,
+        at: Timestamp::from_micros(1),
+        text: text.into(),
+    }
+}
+
+/// No limit, and more may follow.
+pub(crate) const OPEN: LogTerms = LogTerms { max_bytes: u64::MAX, closes: false };
+
+pub(crate) async fn write(store: &NatsStore, name: &str, lines: Vec<LogLine>) -> Written {
+    store.write_lines(&execution(name), lines, OPEN).await.unwrap()
+}
+
+/// All lines of a log, page by page.
+pub(crate) async fn lines(store: &NatsStore, name: &str) -> Vec<(u64, LogLine)> {
+    let mut lines: Vec<(u64, LogLine)> = Vec::new();
+    loop {
+        let after = lines.last().map_or(0, |(number, _)| *number);
+        let page = store.read_lines(&execution(name), after, usize::MAX).await.unwrap();
+        if page.is_empty() {
+            return lines;
+        }
+        lines.extend(page);
+    }
 }
 
 /// The records of an execution as text.

@@ -12,8 +12,8 @@ use pyoco_core::event::{Encoding, ErrorInfo};
 use pyoco_core::json::{Json, Object};
 use pyoco_core::plan::Input;
 use pyoco_core::state::Root;
-use pyoco_engine::Clock;
-use pyoco_ports::{Blobs, LogStream, TaskLogs};
+use pyoco_engine::{Clock, Lines};
+use pyoco_ports::{Blobs, LogStream};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,7 @@ fn refusal(code: &str, message: impl Into<String>) -> Refusal {
 
 /// Runs commands.
 pub struct CommandRuntime {
-    logs: Arc<dyn TaskLogs>,
+    logs: Lines,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
     folder: PathBuf,
@@ -51,7 +51,7 @@ impl std::fmt::Debug for CommandRuntime {
 impl CommandRuntime {
     /// Commands run in `folder` and see `env`.
     pub fn new(
-        logs: Arc<dyn TaskLogs>,
+        logs: Lines,
         blobs: Arc<dyn Blobs>,
         clock: Arc<dyn Clock>,
         folder: PathBuf,

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId};
-use pyoco_engine::Clock;
-use pyoco_ports::{LogLine, LogStream, TaskLogs};
+use pyoco_engine::{Clock, Lines};
+use pyoco_ports::{LogLine, LogStream};
 use tokio::net::unix::pipe::{self, Receiver};
 use tokio_util::sync::CancellationToken;
 
@@ -17,15 +16,12 @@ use tokio_util::sync::CancellationToken;
 const LONGEST_LINE: usize = 64 * 1024;
 /// One read, and when lines that are waiting are stored although more could be read.
 const READ: usize = 64 * 1024;
-const BATCH: usize = 256 * 1024;
+const BATCH: usize = 64 * 1024;
 /// After the end of an attempt at most so much is still read: a pipe holds less, unless somebody goes on writing.
 const LEFT_OVER: usize = 2 << 20;
 /// Lines that an error message may quote.
 const KEPT_LINES: usize = 20;
 const KEPT_BYTES: usize = 400;
-/// How often a failing store is asked again, and after how long.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// A pipe: the end that a process writes to, and ours.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, Pipe)> {
@@ -58,7 +54,7 @@ impl Pipe {
                 Ok(0) => break,
                 Ok(size) => {
                     scribe.hear(self.buffer.get(..size).unwrap_or_default());
-                    self.drain(scribe, BATCH);
+                    self.drain(scribe, BATCH.saturating_sub(size));
                     scribe.store().await;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -90,7 +86,7 @@ impl Pipe {
 
 /// Whose lines they are, and where they go.
 pub(crate) struct TaskLines {
-    pub(crate) logs: Arc<dyn TaskLogs>,
+    pub(crate) logs: Lines,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) task: String,
     /// Without an attempt (modules that are imported while a flow is loaded) lines are told to the operator only.
@@ -102,7 +98,11 @@ pub(crate) struct Scribe<'a> {
     whose: &'a TaskLines,
     stream: LogStream,
     partial: Vec<u8>,
+    /// The last byte was a carriage return, and it ended a line.
+    returned: bool,
     lines: Vec<LogLine>,
+    /// The log takes no more. The task is still listened to, so that it can go on.
+    is_full: bool,
     last: VecDeque<String>,
     kept: VecDeque<u8>,
     keep: usize,
@@ -118,7 +118,8 @@ impl TaskLines {
 impl<'a> Scribe<'a> {
     pub(crate) fn new(whose: &'a TaskLines, stream: LogStream) -> Self {
         let (lines, last, kept) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        Self { whose, stream, partial: Vec::new(), lines, last, kept, keep: 0, total: 0 }
+        let (partial, returned, is_full) = (Vec::new(), false, false);
+        Self { whose, stream, partial, returned, lines, is_full, last, kept, keep: 0, total: 0 }
     }
 
     /// Keeps the last bytes for `kept`.
@@ -143,11 +144,26 @@ impl<'a> Scribe<'a> {
             self.kept.extend(bytes.get(bytes.len().saturating_sub(self.keep)..).unwrap_or_default());
             self.kept.drain(..self.kept.len().saturating_sub(self.keep));
         }
-        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        // Progress bars go back to the beginning of their line: each state of one is a line.
+        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(end);
             self.extend(line);
-            self.end_line();
+            let is_return = rest.first() == Some(&b'\r');
+            let was_returned = std::mem::replace(&mut self.returned, false);
+            match (is_return, self.partial.is_empty()) {
+                // The second half of a line break, or a way back to where one is already.
+                (false, true) if was_returned && line.is_empty() => {}
+                (true, true) => self.returned = was_returned && line.is_empty(),
+                (false, _) => self.end_line(),
+                (true, false) => {
+                    self.end_line();
+                    self.returned = true;
+                }
+            }
             bytes = rest.get(1..).unwrap_or_default();
+        }
+        if !bytes.is_empty() {
+            self.returned = false;
         }
         self.extend(bytes);
     }
@@ -171,21 +187,20 @@ impl<'a> Scribe<'a> {
     }
 
     fn end_line(&mut self) {
-        if self.partial.last() == Some(&b'\r') {
-            self.partial.pop();
-        }
         let text = String::from_utf8_lossy(&self.partial).into_owned();
         self.partial.clear();
-        let (run_id, task, stream) = (self.whose.run_id(), &self.whose.task, self.stream.name());
-        tracing::info!(target: "pyoco_server.task", run_id, task, stream, "{text}");
+        if !self.is_full {
+            let (run_id, task, stream) = (self.whose.run_id(), &self.whose.task, self.stream.name());
+            tracing::info!(target: "pyoco_server.task", run_id, task, stream, "{text}");
+        }
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
         }
         let kept = text.get(..text.floor_char_boundary(KEPT_BYTES)).unwrap_or_default();
         self.last.push_back(kept.to_owned());
-        if let Some((_, node, attempt)) = &self.whose.attempt {
-            let at = self.whose.clock.now();
-            self.lines.push(LogLine { node: node.clone(), attempt: *attempt, stream: self.stream, at, text });
+        if let Some((_, node, attempt)) = self.whose.attempt.as_ref().filter(|_| !self.is_full) {
+            let (node, at) = (Some(node.clone()), self.whose.clock.now());
+            self.lines.push(LogLine { node, attempt: *attempt, stream: self.stream, at, text });
         }
     }
 
@@ -201,16 +216,9 @@ impl<'a> Scribe<'a> {
         let Some((run_id, _, _)) = self.whose.attempt.as_ref().filter(|_| !self.lines.is_empty()) else {
             return;
         };
-        let lines = std::mem::take(&mut self.lines);
-        for tried in 1..=TRIES {
-            let Err(error) = self.whose.logs.write_lines(run_id, lines.clone()).await else { return };
-            if tried == TRIES || !error.kind.is_retryable() {
-                // The task is worth more than its words; the operator has them above.
-                let lost = lines.len();
-                tracing::error!(%run_id, task = self.whose.task, lost, "the lines of a task cannot be stored: {error}");
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
+        // The task is worth more than its words. Who writes them has said what became of them.
+        if let Ok(end) = self.whose.logs.write(run_id, std::mem::take(&mut self.lines)).await {
+            self.is_full = end.is_cut || end.is_closed;
         }
     }
 }
@@ -227,27 +235,9 @@ mod tests {
         }
     }
 
-    struct Nowhere;
-
-    #[async_trait::async_trait]
-    impl TaskLogs for Nowhere {
-        async fn write_lines(&self, _: &ExecutionId, _: Vec<LogLine>) -> Result<(), pyoco_ports::StoreError> {
-            Ok(())
-        }
-
-        async fn read_lines(
-            &self,
-            _: &ExecutionId,
-            _: u64,
-            _: usize,
-        ) -> Result<Vec<(u64, LogLine)>, pyoco_ports::StoreError> {
-            Ok(Vec::new())
-        }
-    }
-
     fn lines_of(chunks: &[&[u8]]) -> Vec<String> {
         let whose = TaskLines {
-            logs: Arc::new(Nowhere),
+            logs: Lines::new(Arc::new(pyoco_store_memory::MemoryStore::new()), u64::MAX),
             clock: Arc::new(Noon),
             task: "t".to_owned(),
             attempt: Some((ExecutionId::new("e-1").unwrap(), NodeId::new("t").unwrap(), Attempt(1))),
@@ -264,6 +254,12 @@ mod tests {
     fn lines_are_found_wherever_the_reads_fall() {
         assert_eq!(lines_of(&[b"one\ntw", b"o\r\n", b"\nthree"]), ["one", "two", "", "three"]);
         assert_eq!(lines_of(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn each_state_of_a_progress_bar_is_a_line() {
+        assert_eq!(lines_of(&[b"\r10%\r20%", b"\r30%\ndone\n"]), ["10%", "20%", "30%", "done"]);
+        assert_eq!(lines_of(&[b"10%\r", b"20%\r", b"\n", b"\r\n\nx\r\r\n"]), ["10%", "20%", "", "", "x"]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyoco_core::plan::Runner;
-use pyoco_engine::Clock;
-use pyoco_ports::{Blobs, TaskLogs};
+use pyoco_engine::{Clock, Lines};
+use pyoco_ports::Blobs;
 
 pub(crate) use load::Described;
 pub use options::PythonOptions;
@@ -40,7 +40,7 @@ type Signatures = HashMap<(Place, String), Arc<Vec<String>>>;
 pub struct PythonRuntime {
     options: Arc<PythonOptions>,
     pool: Arc<Pool>,
-    logs: Arc<dyn TaskLogs>,
+    logs: Lines,
     blobs: Arc<dyn Blobs>,
     clock: Arc<dyn Clock>,
     /// The parameter names of callables, as a process said them: their values are sent along the next time.
@@ -55,12 +55,7 @@ impl std::fmt::Debug for PythonRuntime {
 
 impl PythonRuntime {
     /// Nothing is started before it is needed.
-    pub fn new(
-        options: PythonOptions,
-        logs: Arc<dyn TaskLogs>,
-        blobs: Arc<dyn Blobs>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
+    pub fn new(options: PythonOptions, logs: Lines, blobs: Arc<dyn Blobs>, clock: Arc<dyn Clock>) -> Self {
         let options = Arc::new(options);
         let pool = Pool::new(options.clone());
         Self { options, pool, logs, blobs, clock, signatures: Mutex::new(HashMap::new()) }

@@ -15,7 +15,7 @@ use pyoco_core::plan::{Block, Plan, Runner, TaskSpec};
 use pyoco_core::state::{Context, State};
 use pyoco_core::time::Timestamp;
 use pyoco_engine::{Clock, Engine, Ids, Settings, Submission};
-use pyoco_ports::{LogLine, LogStream, StoreError, TaskLogs};
+use pyoco_ports::{LinePlace, LogEnd, LogLine, LogStream, LogTerms, StoreError, TaskLogs, Written};
 use pyoco_store_memory::MemoryStore;
 use pyoco_testkit::{caller, create, worker_id};
 use pyoco_worker::python::PythonOptions;
@@ -54,12 +54,22 @@ pub struct Lines {
     /// Counts instead of keeping.
     pub only_count: std::sync::atomic::AtomicBool,
     pub bytes: AtomicU64,
+    pub end: Mutex<LogEnd>,
     pub largest_batch: AtomicU64,
 }
 
 #[async_trait]
 impl TaskLogs for Lines {
-    async fn write_lines(&self, _: &ExecutionId, lines: Vec<LogLine>) -> Result<(), StoreError> {
+    async fn write_lines(
+        &self,
+        _: &ExecutionId,
+        lines: Vec<LogLine>,
+        terms: LogTerms,
+    ) -> Result<Written, StoreError> {
+        let before = *self.end.lock().unwrap();
+        let written = before.take(lines, terms);
+        *self.end.lock().unwrap() = written.end;
+        let lines: Vec<LogLine> = written.lines.iter().map(|(_, line)| line.clone()).collect();
         let size: u64 = lines.iter().map(|line| line.text.len() as u64 + 1).sum();
         self.bytes.fetch_add(size, Ordering::SeqCst);
         self.largest_batch.fetch_max(size, Ordering::SeqCst);
@@ -67,7 +77,15 @@ impl TaskLogs for Lines {
             self.lines.lock().unwrap().extend(lines);
         }
         self.arrived.notify_one();
-        Ok(())
+        Ok(written)
+    }
+
+    async fn log_end(&self, _: &ExecutionId) -> Result<LogEnd, StoreError> {
+        Ok(*self.end.lock().unwrap())
+    }
+
+    async fn line_at(&self, _: &ExecutionId, _: u64) -> Result<Option<LinePlace>, StoreError> {
+        unreachable!("no test of a worker asks where a byte stands")
     }
 
     async fn read_lines(
@@ -138,7 +156,8 @@ impl Ground {
         let (lines, store): (Arc<Lines>, _) = (Arc::default(), MemoryStore::new());
         let clock = Arc::new(WallClock);
         let blobs = Arc::new(store.clone());
-        let runtime = LocalRuntime::new(options, lines.clone(), blobs.clone(), clock.clone());
+        let writer = pyoco_engine::Lines::new(lines.clone(), u64::MAX);
+        let runtime = LocalRuntime::new(options, writer, blobs.clone(), clock.clone());
         let ids = Arc::new(Counter(AtomicU64::new(0)));
         let engine = Engine::new(blobs, clock.clone(), ids, Settings::default());
         Self { folder, runtime: Arc::new(runtime), lines, store, clock, engine }

@@ -39,6 +39,10 @@ fn varied() -> Vec<IndexRow> {
     rows[4].waits = vec![wait("b", 1), wait("a", 2)];
     rows[4].has_waited = true;
     rows[5].has_waited = true;
+    rows[1].started_at = Some(at(10));
+    rows[1].ended_at = Some(at(11));
+    rows[4].started_at = Some(at(37));
+    rows[4].cancel_requested_at = Some(at(38));
     rows
 }
 
@@ -100,6 +104,7 @@ pub(crate) async fn publish(subject: &dyn Subject) -> Verdict {
     rich.summary.heartbeat_at = Some(1.5);
     rich.workflow_sha256 = Some("abc".to_owned());
     (rich.hidden, rich.next_timer, rich.wants_job) = (true, Some(at(7)), true);
+    (rich.started_at, rich.cancel_requested_at, rich.ended_at) = (Some(at(5)), Some(at(6)), Some(at(8)));
     (rich.waits, rich.has_waited) = (vec![wait("retry/2/ünï", 3), wait("b", 4)], true);
     publish(rich.clone()).await;
     assert_eq!(stored().await, Some(rich));

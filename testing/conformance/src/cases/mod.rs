@@ -2,6 +2,7 @@
 
 pub(crate) mod graphs;
 pub(crate) mod index;
+pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod others;
 pub(crate) mod queue;

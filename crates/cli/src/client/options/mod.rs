@@ -4,18 +4,21 @@ pub(super) mod command;
 pub(super) mod exec;
 pub(super) mod form;
 pub(super) mod graph;
+pub(super) mod job;
+pub(super) mod logs;
 pub(super) mod node;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::exec::ExecCommand;
 use self::graph::GraphCommand;
+use self::job::JobCommand;
 use self::node::NodeCommand;
 
 /// The gateway that is asked when nobody says which.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
 
-/// Submit runs to a gateway, look at them, watch them, cancel them; drive executions and answer what waits.
+/// Submit runs and jobs to a gateway, look at them, watch them, read their logs, cancel them; drive executions and answer what waits.
 #[derive(Debug, Parser)]
 #[command(
     name = "pyoco-client",
@@ -25,6 +28,7 @@ pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
     after_help = "Examples:
   pyoco-client submit-yaml --workflow-file flow.yaml --flow-name main --tag default
   pyoco-client watch RUN_ID --until-terminal --output status
+  pyoco-client logs --run-id RUN_ID --follow
   pyoco-client --server http://gateway:8000 list --output table
   pyoco-client waits
   pyoco-client node resume EXECUTION_ID NODE_ID --key KEY --output '{\"approved\": true}'
@@ -154,6 +158,35 @@ separated by tabs.")]
 A terminal gets a table, a pipe gets lines of execution, node, key, since, graph and prompt, separated
 by tabs.")]
     Waits(Waits),
+    /// Show the log of a run or a job, and with --follow what is written to it
+    #[command(after_help = "Examples:
+  pyoco-client logs --run-id RUN_ID --follow
+  pyoco-client logs --run-id RUN_ID --task load --stream stderr
+  pyoco-client logs --run-id RUN_ID --since NEXT_TOKEN --json
+
+Each line is: time task stream | text. A terminal gets colours (NO_COLOR=1 turns them off), a pipe
+the text as the gateway keeps it. Without --follow the token from which to go on later is shown on
+standard error.
+
+--follow goes on until the run has ended, also over broken connections and a restart of the gateway.
+Its exit code tells how the run ended: 0 COMPLETED, 1 FAILED, 130 CANCELLED.")]
+    Logs(logs::Logs),
+    /// Submit jobs, find them again by their labels
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  pyoco-client job submit --param input=data.csv --tag urgent --follow
+  pyoco-client job list --tag urgent"
+    )]
+    Job(JobCommand),
+    /// List the labels of jobs, with how many jobs have them
+    #[command(after_help = "Examples:
+  pyoco-client tags
+  pyoco-client tags --prefix Q3 --json
+
+A terminal gets a table, a pipe gets lines of label and count, separated by a tab. With --all --json
+each label is a line.")]
+    Tags(job::Labels),
 }
 
 #[derive(Debug, Args)]
