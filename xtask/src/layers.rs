@@ -10,6 +10,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("pyoco-core", &[]),
     ("pyoco-flow", &["pyoco-core"]),
     ("pyoco-ports", &["pyoco-core"]),
+    ("pyoco-access", &["pyoco-core", "pyoco-ports"]),
     ("pyoco-engine", &["pyoco-core", "pyoco-flow", "pyoco-ports"]),
     ("pyoco-store-memory", &["pyoco-core", "pyoco-ports"]),
     ("pyoco-store-sqlite", &["pyoco-core", "pyoco-ports"]),

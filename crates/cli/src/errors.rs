@@ -1,7 +1,7 @@
 //! How a command fails: what is said on standard error, and the exit code.
 //!
 //! The form is the contract's: a title with its number, then `- reason`, `- usage`, `- hint`. Exit codes: 0 done, 1 something that
-//! the caller can mend, 130 interrupted or canceled.
+//! the caller can mend, 130 interrupted or canceled. `pyoco-server-admin` also has 2, as the original.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -54,6 +54,11 @@ impl Failure {
         Self::interrupted()
     }
 
+    /// What there is to say stands on standard output.
+    pub const fn said(exit_code: u8) -> Self {
+        Self { title: String::new(), notes: Vec::new(), exit_code }
+    }
+
     /// Nobody reads the output any more, as after `| head`. That is how it was meant.
     pub const fn output_closed() -> Self {
         Self { title: String::new(), notes: Vec::new(), exit_code: 0 }
@@ -76,6 +81,13 @@ impl Failure {
     #[must_use]
     pub fn hint(self, text: impl Into<String>) -> Self {
         self.note("hint", text)
+    }
+
+    /// With another exit code than 1.
+    #[must_use]
+    pub const fn exiting(mut self, exit_code: u8) -> Self {
+        self.exit_code = exit_code;
+        self
     }
 
     /// What the process ends with.

@@ -4,6 +4,7 @@
 //! code), `foreground` (a command until it is done or interrupted), `output` and `table` (what goes to standard output). Not
 //! here: what a run is, or how it is stored.
 
+pub mod admin;
 pub mod arguments;
 pub mod client;
 pub mod errors;

@@ -266,7 +266,8 @@ async fn what_pypi_and_its_operator_have_set_up_is_left_as_it_is() {
 
 #[tokio::test]
 async fn what_we_set_up_is_what_pypi_would_have_and_stays_so() {
-    const SHARED: [&str; 4] = ["PYOCO_WORK", "PYOCO_DLQ", "KV_pyoco_runs", "KV_pyoco_workers"];
+    const SHARED: [&str; 5] =
+        ["PYOCO_WORK", "PYOCO_DLQ", "KV_pyoco_runs", "KV_pyoco_workers", "KV_pyoco_auth"];
     let site = Site::new().await;
     let ours = site.gateway(Whose::Ours).await;
     let _ours = site.worker(Whose::Ours, "ours").await;

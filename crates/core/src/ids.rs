@@ -141,6 +141,21 @@ fn node_path(text: &str) -> Result<(), &'static str> {
     }
 }
 
+/// As the original: it may begin with any of its characters.
+fn tenant(text: &str) -> Result<(), &'static str> {
+    if text.len() > 64 {
+        return Err("it is longer than 64 characters");
+    }
+    routing_tag(text)
+}
+
+fn key_id(text: &str) -> Result<(), &'static str> {
+    if !(8..=64).contains(&text.len()) {
+        return Err("it has 8 to 64 characters");
+    }
+    routing_tag(text)
+}
+
 text_id!(
     /// Names one execution on every surface (`run_id`, `executionId`, job `id`).
     ExecutionId, "execution id", token);
@@ -161,7 +176,10 @@ text_id!(
     JobId, "job id", visible_ascii);
 text_id!(
     /// Whose execution it is.
-    TenantId, "tenant id", token);
+    TenantId, "tenant id", tenant);
+text_id!(
+    /// Names an API key; its secret is something else.
+    KeyId, "key id", key_id);
 text_id!(
     /// Routes an execution to workers.
     Tag, "tag", routing_tag);

@@ -6,6 +6,7 @@
 //!
 //! Not here: flow.yaml and its graph text (`pyoco-flow`), storage (`pyoco-ports`), anything async.
 
+pub mod access;
 mod apply;
 pub mod command;
 pub mod cursor;

@@ -1,9 +1,10 @@
-//! Text of strangers, made safe to show: on a terminal it can colour itself and do nothing else.
+//! Text of strangers, made safe to show: on a terminal it can colour itself, and neither moves the cursor nor turns the direction of
+//! what stands beside it.
 
 /// Adds a text. Control characters are spelt out (`\x07`), but for the tabulator and sequences that set colours; what is added holds no
 /// line break.
 pub fn write_to(shown: &mut String, text: &str) {
-    let is_plain = |character: char| !character.is_control() || character == '\t';
+    let is_plain = |character: char| !(character.is_control() || turns(character)) || character == '\t';
     let mut rest = text;
     while let Some(at) = rest.find(|character| !is_plain(character)) {
         let (before, after) = rest.split_at(at);
@@ -17,7 +18,8 @@ pub fn write_to(shown: &mut String, text: &str) {
         }
         let mut characters = after.chars();
         if let Some(control) = characters.next() {
-            shown.push_str(&format!("\\x{:02x}", u32::from(control)));
+            let code = u32::from(control);
+            shown.push_str(&if code < 0x100 { format!("\\x{code:02x}") } else { format!("\\u{{{code:x}}}") });
         }
         rest = characters.as_str();
     }
@@ -29,6 +31,11 @@ pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     write_to(&mut shown, text);
     shown
+}
+
+/// Whether a character turns the direction of the text around it.
+const fn turns(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The length of the sequence that sets a colour at the beginning of a text; 0 if there is none.
@@ -70,6 +77,7 @@ mod tests {
             ("\u{1b}", "\\x1b"),
             ("\0\u{7f}\u{9b}31m", "\\x00\\x7f\\x9b31m"),
             ("line\nbreak", "line\\x0abreak"),
+            ("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c"),
         ] {
             assert_eq!(shown(text), wanted);
         }

@@ -2,14 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use pyoco_core::command::{Command, CreateExecution, Request};
 use pyoco_core::ids::{Attempt, ExecutionId};
 use pyoco_core::time::Timestamp;
-use pyoco_engine::{Ask, Create, Engine, LineFilter, LogFollower};
-use pyoco_ports::{GraphFormat, GraphSource, LogLine, LogStream};
+use pyoco_engine::{Ask, Create, Engine, LineFilter, Lines, LogFollower};
+use pyoco_ports::{
+    ErrorKind, GraphFormat, GraphSource, LinePlace, LogEnd, LogLine, LogStream, LogTerms, StoreError,
+    TaskLogs, Written,
+};
+use pyoco_store_memory::MemoryStore;
 use pyoco_testing_deployment::Deployment;
 use pyoco_testkit::{
     caller, cancel, create, fail, node, put_waiting, resume, start, start_attempt, start_node, succeed,
@@ -144,7 +151,7 @@ async fn a_follower_is_told_at_once_and_ends_with_the_log() {
     let texts = rest(&mut follower).await;
     assert!(texts[..5_000].iter().enumerate().all(|(number, text)| *text == number.to_string()));
     assert!(texts.last().unwrap().starts_with("run completed"), "{texts:?}");
-    assert!(follower.is_over());
+    assert!(follower.is_over().await.unwrap());
     // Who begins behind the first line is told the same.
     assert_eq!(rest(&mut behind).await, texts);
 }
@@ -168,6 +175,74 @@ async fn a_follower_does_not_wait_for_a_log_that_nobody_closes() {
     deployment.hands.forward(60_000);
     let mut follower = engine.follow_log(&run, 0).await.unwrap();
     assert_eq!(rest(&mut follower).await, ["started"]);
+}
+
+/// A store that is away for so many calls.
+#[derive(Default)]
+struct Away {
+    inner: MemoryStore,
+    calls: AtomicUsize,
+}
+
+#[async_trait]
+impl TaskLogs for Away {
+    async fn write_lines(
+        &self,
+        execution: &ExecutionId,
+        lines: Vec<LogLine>,
+        terms: LogTerms,
+    ) -> Result<Written, StoreError> {
+        let is_away = |calls: usize| calls.checked_sub(1);
+        if self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_away).is_ok() {
+            return Err(StoreError::plain(ErrorKind::Unavailable, "write lines"));
+        }
+        self.inner.write_lines(execution, lines, terms).await
+    }
+    async fn log_end(&self, execution: &ExecutionId) -> Result<LogEnd, StoreError> {
+        self.inner.log_end(execution).await
+    }
+    async fn read_lines(
+        &self,
+        execution: &ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, LogLine)>, StoreError> {
+        self.inner.read_lines(execution, after, limit).await
+    }
+    async fn line_at(&self, execution: &ExecutionId, byte: u64) -> Result<Option<LinePlace>, StoreError> {
+        self.inner.line_at(execution, byte).await
+    }
+}
+
+async fn texts(store: &Away, execution: &ExecutionId) -> Vec<String> {
+    let lines = store.read_lines(execution, 0, 100).await.unwrap();
+    lines.into_iter().map(|(_, line)| line.text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_wait_for_a_store_that_is_away() {
+    let (store, run) = (Arc::new(Away::default()), ExecutionId::new("e-1").unwrap());
+    let lines = Lines::new(store.clone(), u64::MAX);
+    // Half a minute, asked ten times a second.
+    store.calls.store(300, Ordering::SeqCst);
+    lines.write(&run, vec![line("load", "one")]).await.unwrap();
+    lines.write(&run, vec![line("load", "two")]).await.unwrap();
+    assert_eq!(texts(&store, &run).await, ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_that_are_lost_leave_a_mark() {
+    let (store, run) = (Arc::new(Away::default()), ExecutionId::new("e-1").unwrap());
+    let lines = Lines::new(store.clone(), u64::MAX);
+    lines.write(&run, vec![line("load", "one")]).await.unwrap();
+    store.calls.store(100_000, Ordering::SeqCst);
+    for _ in 0..2 {
+        lines.write(&run, vec![line("load", "never seen"), line("load", "neither")]).await.unwrap_err();
+    }
+    store.calls.store(0, Ordering::SeqCst);
+    lines.write(&run, vec![line("load", "six")]).await.unwrap();
+    let mark = "4 lines are missing here: the store could not be reached";
+    assert_eq!(texts(&store, &run).await, ["one", mark, "six"]);
 }
 
 #[tokio::test]

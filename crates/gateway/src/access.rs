@@ -1,15 +1,13 @@
-//! Who may come in. The gateway reads what a request shows and asks; whoever keeps the keys answers.
+//! Who may come in. The gateway reads what a request shows (`door`) and asks; whoever keeps the keys answers.
 
 use async_trait::async_trait;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
+use pyoco_core::access::Role;
 use pyoco_core::ids::TenantId;
 use pyoco_core::notice::Notice;
 use pyoco_ports::StoreError;
 
 use crate::error::Refusal;
-
-/// The header of a key; `Authorization: Bearer` means the same.
-const KEY: &str = "x-api-key";
 
 /// Knows the keys.
 #[async_trait]
@@ -25,6 +23,8 @@ pub struct Admitted {
     pub tenant: Option<TenantId>,
     /// The key they showed, by its name.
     pub key: Option<String>,
+    /// How much it opens.
+    pub role: Role,
 }
 
 /// Why somebody may not.
@@ -34,71 +34,35 @@ pub enum NotAdmitted {
     NothingShown,
     /// What they show opens nothing.
     Wrong,
+    /// What they show was guessed at too often of late; it is not even looked at.
+    Throttled,
+    /// Too many are being looked at now.
+    Busy,
     /// Nobody can tell now.
     Unknown(StoreError),
 }
 
-/// Everybody may come in, and see everything.
-pub(crate) struct Everybody;
-
-#[async_trait]
-impl Access for Everybody {
-    async fn admit(&self, _secret: Option<&str>) -> Result<Admitted, NotAdmitted> {
-        Ok(Admitted::default())
-    }
-}
-
-/// What a request shows. Two secrets that differ are none: to choose would be to guess.
-pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
-    let bearers = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
-    let keys = headers.get_all(KEY).iter().map(|value| value.to_str().unwrap_or_default().trim());
-    let mut secrets = bearers.chain(keys).filter(|secret| !secret.is_empty());
-    let first = secrets.next()?;
-    // A secret that cannot be one is refused by whoever knows the keys.
-    Some(if secrets.all(|other| other == first) { first } else { "two that differ" })
-}
-
-fn bearer(value: &HeaderValue) -> &str {
-    let text = value.to_str().unwrap_or_default();
-    match text.split_once(' ') {
-        Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
-        Some(_) | None => "",
-    }
-}
+/// After so many seconds another guess may be made.
+const THROTTLED: HeaderValue = HeaderValue::from_static("60");
 
 impl From<NotAdmitted> for Refusal {
     fn from(why: NotAdmitted) -> Self {
         match why {
-            NotAdmitted::NothingShown => {
-                Self::new(StatusCode::UNAUTHORIZED, "api key required").noticed(Notice::InvalidRequest)
-            }
+            NotAdmitted::NothingShown => Self::new(StatusCode::UNAUTHORIZED, "api key required")
+                .noticed(Notice::KeyRequired)
+                .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             NotAdmitted::Wrong => {
-                Self::new(StatusCode::FORBIDDEN, "invalid api key").noticed(Notice::InvalidRequest)
+                Self::new(StatusCode::FORBIDDEN, "invalid api key").noticed(Notice::KeyInvalid)
+            }
+            NotAdmitted::Throttled => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "this api key was shown wrongly too often")
+                    .noticed(Notice::KeyInvalid)
+                    .with_header(header::RETRY_AFTER, THROTTLED)
+            }
+            NotAdmitted::Busy => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "too many api keys are being checked").for_now()
             }
             NotAdmitted::Unknown(error) => error.into(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_is_read_from_either_header_and_never_guessed() {
-        let of = |pairs: &[(&'static str, &'static str)]| {
-            let pairs =
-                pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
-            shown(&pairs.collect()).map(str::to_owned)
-        };
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[("authorization", "Bearer k1")]).as_deref(), Some("k1"));
-        assert_eq!(of(&[("authorization", "bearer  k1")]).as_deref(), Some("k1"));
-        assert_eq!(of(&[("x-api-key", " k1 ")]).as_deref(), Some("k1"));
-        assert_eq!(of(&[("x-api-key", "k1"), ("authorization", "Bearer k1")]).as_deref(), Some("k1"));
-        assert_ne!(of(&[("x-api-key", "k1"), ("authorization", "Bearer k2")]).as_deref(), Some("k1"));
-        for nothing in [("authorization", "Basic k1"), ("authorization", "k1"), ("x-api-key", "")] {
-            assert_eq!(of(&[nothing]), None, "{nothing:?}");
         }
     }
 }

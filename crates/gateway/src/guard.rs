@@ -1,34 +1,34 @@
-//! What holds for every request: no compressed bodies, no panic that goes further than its request, and no refusal that the
-//! operator does not hear of.
+//! What holds for every request: it passes the door, it brings no compressed body, no panic goes further than its request, and the
+//! operator hears of every refusal.
 
 use std::panic::AssertUnwindSafe;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use pyoco_core::notice::Notice;
 
-use crate::error::{Denial, Note, Refusal};
-use crate::{body, idempotency};
+use crate::error::{Note, Refusal};
+use crate::{App, body, idempotency};
 
 /// Wraps every request.
-pub(crate) async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
     // The path as it was written: percent-encoded, so it cannot break a log line.
     let path: String = request.uri().path().chars().take(256).collect();
     // Whoever follows a thread finds it in refusals too.
     let thread = idempotency::correlation(request.headers()).ok().flatten();
     let request = request.map(body::lingering);
-    let mut response = if is_encoded(&request) {
-        let detail = "a request body must not be compressed";
-        let refusal =
-            Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).noticed(Notice::InvalidRequest);
-        if has_codes(&path) { Denial::from(refusal).into_response() } else { refusal.into_response() }
-    } else {
-        AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| internal_error())
+    let answer = async {
+        match admitted(&app, request).await {
+            Ok(request) => next.run(request).await,
+            Err(refusal) => refusal.at(&path),
+        }
     };
+    let answer = AssertUnwindSafe(answer).catch_unwind().await;
+    let mut response = answer.unwrap_or_else(|_| internal_error());
     if let Some(Ok(thread)) = thread.map(HeaderValue::try_from) {
         response.headers_mut().entry(idempotency::CORRELATION).or_insert(thread);
     }
@@ -36,9 +36,15 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a path belongs to a surface that tells what is wrong with codes.
-fn has_codes(path: &str) -> bool {
-    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "jobs" | "tags" | "waits"))
+/// The request, if it may go on. Who sends it comes first: nothing else of it is anybody's business before.
+async fn admitted(app: &App, mut request: Request) -> Result<Request, Refusal> {
+    app.door.pass(&mut request).await?;
+    if is_encoded(&request) {
+        let detail = "a request body must not be compressed";
+        let refusal = Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
+        return Err(refusal.noticed(Notice::InvalidRequest));
+    }
+    Ok(request)
 }
 
 /// A small body may unpack into a large one.

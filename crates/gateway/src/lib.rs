@@ -2,13 +2,15 @@
 //!
 //! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `metrics`, `health`, `docs`);
 //! `logs` is what `runs` and `jobs` share. What a request may look like is checked in
-//! `validation` and `body`, before anything is asked; what went wrong is told by `error`, in one place. Nothing is decided
+//! `validation` and `body`, before anything is asked. Who may come in at all is seen to at the `door`; what there is stands in
+//! `routes`; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
 
 mod access;
 mod body;
 mod caller;
 mod docs;
+mod door;
 mod error;
 mod executions;
 mod fields;
@@ -22,6 +24,7 @@ mod metrics;
 mod opaque;
 mod pace;
 mod query;
+mod routes;
 mod runs;
 mod server;
 mod settings;
@@ -35,17 +38,21 @@ mod workers;
 use std::sync::Arc;
 
 pub use axum::Router;
+pub use axum::http::HeaderName;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, delete, get, patch, post};
+use axum::routing::any;
 use pyoco_engine::{Clock, Engine};
 use tokio::sync::Semaphore;
 
 pub use access::{Access, Admitted, NotAdmitted};
+pub use routes::RouteInfo;
 pub use server::{ServerLimits, serve};
 pub use settings::Settings;
 
+use door::Door;
 use error::Refusal;
+use routes::Route;
 
 /// The gateway of one process.
 #[derive(Clone)]
@@ -58,7 +65,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
-    pub(crate) access: Arc<dyn Access>,
+    pub(crate) door: Door,
     /// One permit for each open watch.
     pub(crate) watches: Arc<Semaphore>,
 }
@@ -74,7 +81,7 @@ impl std::fmt::Debug for Gateway {
 impl Gateway {
     /// A gateway to an engine, for everybody.
     pub fn new(engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        Self::with_access(engine, clock, settings, Arc::new(access::Everybody))
+        Self::behind(Door::Open, engine, clock, settings)
     }
 
     /// A gateway to an engine, for those who are admitted.
@@ -84,67 +91,39 @@ impl Gateway {
         settings: Settings,
         access: Arc<dyn Access>,
     ) -> Self {
-        let watches = Arc::new(Semaphore::new(settings.max_watches));
-        Self { shared: Arc::new(Shared { engine, clock, settings, access, watches }) }
+        let door = Door::closed(access, settings.api_key_header.clone());
+        Self::behind(door, engine, clock, settings)
     }
 
-    /// Its routes.
+    fn behind(door: Door, engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let watches = Arc::new(Semaphore::new(settings.max_watches));
+        Self { shared: Arc::new(Shared { engine, clock, settings, door, watches }) }
+    }
+
+    /// Every kind of request there is, and who may send it.
+    pub fn routes() -> Vec<RouteInfo> {
+        routes::table()
+    }
+
+    /// What answers requests.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
-        for (path, methods) in routes() {
+        for Route { path, methods, .. } in routes::api() {
             // As the original: the same path with a slash at its end leads here.
             router = router.route(&format!("{path}/"), any(without_slash)).route(path, methods);
         }
+        let asks_for_keys = matches!(self.shared.door, Door::Closed(_));
+        let description = docs::description(&self.shared.settings.api_key_header, asks_for_keys);
+        for Route { path, methods, .. } in docs::routes(description) {
+            router = router.route(path, methods);
+        }
         router
-            .merge(docs::routes())
             .fallback(|| async { Refusal::path_not_found() })
             .method_not_allowed_fallback(|| async { Refusal::method_not_allowed() })
-            .layer(axum::middleware::from_fn(guard::guard))
+            // Around everything, also what does not exist.
+            .layer(axum::middleware::from_fn_with_state(self.shared.clone(), guard::guard))
             .with_state(self.shared.clone())
     }
-}
-
-fn routes() -> Vec<(&'static str, MethodRouter<App>)> {
-    vec![
-        ("/health", get(health::health)),
-        ("/metrics", get(metrics::metrics)),
-        ("/runs", get(runs::list::list).post(runs::submit::submit)),
-        ("/runs/yaml", post(runs::submit_yaml::submit_yaml).get(runs::get::get_named_yaml)),
-        ("/runs/{run_id}", get(runs::get::get)),
-        ("/runs/{run_id}/tasks", get(runs::tasks::tasks)),
-        ("/runs/{run_id}/watch", get(runs::watch::watch)),
-        ("/runs/{run_id}/cancel", post(runs::cancel::cancel)),
-        ("/runs/{run_id}/logs", get(runs::logs::get)),
-        ("/runs/{run_id}/logs/stream", get(runs::logs::stream)),
-        ("/jobs", get(jobs::list::list).post(jobs::create::create)),
-        ("/jobs/{id}", get(jobs::get::get).delete(jobs::delete::delete)),
-        ("/jobs/{id}/logs", get(jobs::logs::get)),
-        ("/jobs/{id}/logs/stream", get(jobs::logs::stream)),
-        ("/jobs/{id}/ws", get(jobs::socket::open)),
-        ("/jobs/{id}/tags", get(tags::job::list).post(tags::job::add)),
-        ("/jobs/{id}/tags/{tag}", delete(tags::job::remove)),
-        ("/tags", get(tags::list::list)),
-        ("/executions", get(executions::list::list).post(executions::create::create)),
-        ("/executions/{executionId}", get(executions::get::get)),
-        ("/executions/{executionId}/start", post(executions::commands::start)),
-        ("/executions/{executionId}/cancel", post(executions::commands::cancel)),
-        ("/executions/{executionId}/archive", post(executions::commands::archive)),
-        ("/executions/{executionId}/retry", post(executions::retry::retry)),
-        ("/executions/{executionId}/events", get(executions::events::events)),
-        ("/executions/{executionId}/events/stream", get(executions::stream::stream)),
-        ("/executions/{executionId}/nodes/{nodeId}/start", post(executions::nodes::start)),
-        ("/executions/{executionId}/nodes/{nodeId}/progress", post(executions::nodes::progress)),
-        ("/executions/{executionId}/nodes/{nodeId}/wait", post(executions::nodes::wait)),
-        ("/executions/{executionId}/nodes/{nodeId}/resume", post(executions::nodes::resume)),
-        ("/executions/{executionId}/nodes/{nodeId}/success", post(executions::nodes::success)),
-        ("/executions/{executionId}/nodes/{nodeId}/fail", post(executions::nodes::fail)),
-        ("/executions/{executionId}/nodes/{nodeId}/cancel", post(executions::nodes::cancel)),
-        ("/graphs", get(graphs::list::list)),
-        ("/graphs/{graphId}", get(graphs::get::get).put(graphs::put::put).delete(graphs::delete::delete)),
-        ("/waits", get(waits::list)),
-        ("/workers", get(workers::list)),
-        ("/workers/{worker_id}", patch(workers::hide)),
-    ]
 }
 
 /// 307 to the path without the slash at its end.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::HeaderName;
 use pyoco_core::ids::Tag;
 use pyoco_core::time::Millis;
 
@@ -24,7 +25,11 @@ pub struct Settings {
     pub max_watches: usize,
     /// A watch says that it is alive when it had nothing to say for this long. Clients of the original give up after 5 s.
     pub watch_heartbeat: Duration,
-    /// How often a WebSocket is asked for a sign of life, and its key looked at again. After four that nobody answered it is closed.
+    /// The header of an API key (`PYOCO_HTTP_API_KEY_HEADER`); `Authorization: Bearer` means the same.
+    pub api_key_header: HeaderName,
+    /// How often the key of whoever has a stream or a WebSocket open is looked at again.
+    pub key_recheck: Duration,
+    /// How often a WebSocket is asked for a sign of life. After four that nobody answered it is closed.
     pub socket_ping: Duration,
 }
 
@@ -39,6 +44,8 @@ impl Default for Settings {
             idempotency_key_required: true,
             max_watches: 1_000,
             watch_heartbeat: Duration::from_millis(2_500),
+            api_key_header: HeaderName::from_static("x-api-key"),
+            key_recheck: Duration::from_secs(1),
             socket_ping: Duration::from_secs(15),
         }
     }

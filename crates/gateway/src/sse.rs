@@ -7,8 +7,11 @@ use axum::http::header::{self, HeaderName};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, StreamExt as _};
 
-/// An answer whose events come as they happen; no proxy on the way keeps them back.
-pub(crate) fn answer(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+use crate::caller::Guest;
+
+/// An answer whose events come as they happen, for as long as its reader may stay; no proxy on the way keeps them back.
+pub(crate) fn answer(guest: Guest, events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let events = events.take_until(guest.outstays());
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-cache"),

@@ -12,6 +12,7 @@ mod error;
 mod graphs;
 mod index;
 mod jobs;
+mod keys;
 mod log;
 mod peers;
 mod queue;
@@ -24,6 +25,7 @@ pub use error::{AppendError, ErrorKind, StoreError};
 pub use graphs::{GraphFormat, GraphRecord, GraphSource, Graphs};
 pub use index::{Filter, IndexRow, Page, RunIndex, Wait, WaitFilter, WaitPage, WaitPlace};
 pub use jobs::{JobFilter, JobPage, JobPlace, LabelFilter, LabelPage};
+pub use keys::{KeyRecords, StoredKey};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
 pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
@@ -32,11 +34,29 @@ pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.
 pub trait Store:
-    EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers + Graphs
+    EventLog
+    + WorkQueue
+    + RunIndex
+    + Blobs
+    + WorkerRegistry
+    + DeadLetters
+    + TaskLogs
+    + Peers
+    + Graphs
+    + KeyRecords
 {
 }
 
-impl<T: EventLog + WorkQueue + RunIndex + Blobs + WorkerRegistry + DeadLetters + TaskLogs + Peers + Graphs>
-    Store for T
+impl<T> Store for T where
+    T: EventLog
+        + WorkQueue
+        + RunIndex
+        + Blobs
+        + WorkerRegistry
+        + DeadLetters
+        + TaskLogs
+        + Peers
+        + Graphs
+        + KeyRecords
 {
 }

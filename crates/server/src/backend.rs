@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pyoco_access::Keys;
 use pyoco_core::notice::Notice;
 use pyoco_core::time::Millis;
 use pyoco_engine::{Clock, Engine, EngineError};
@@ -11,6 +12,8 @@ use pyoco_ports::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::Doorkeeper;
+use crate::admin::AdminSocket;
 use crate::config::{AuthMode, Config};
 use crate::storage::{Role, Storage};
 use crate::{RandomIds, StartError, SystemClock, news};
@@ -26,6 +29,8 @@ pub struct Backend {
     config: Arc<Config>,
     storage: Storage,
     engine: Engine,
+    /// Who asks for keys, if anybody does.
+    door: Option<Arc<Doorkeeper>>,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -38,9 +43,6 @@ impl Backend {
 
     /// The same, for a process that does only a part.
     pub async fn open_as(config: Config, role: Role) -> Result<Self, StartError> {
-        if config.auth_mode == AuthMode::ApiKey {
-            return Err(StartError::AuthNotBuilt);
-        }
         let storage = Storage::open(&config, &role).await?;
         let settings = pyoco_engine::Settings {
             cancel_grace: millis(config.cancel_grace),
@@ -49,10 +51,19 @@ impl Backend {
             max_log_bytes: config.run_log_max_bytes,
         };
         let engine = Engine::new(storage.shared(), Arc::new(SystemClock), Arc::new(RandomIds), settings);
+        // For every role: whoever has a backend may ask it for a router.
+        let door = match config.auth_mode {
+            AuthMode::None => None,
+            AuthMode::ApiKey => {
+                let keys = Doorkeeper::new(storage.shared(), config.auth_pepper.clone());
+                Some(Arc::new(keys.map_err(StartError::other)?))
+            }
+        };
         let backend = Self {
             config: Arc::new(config),
             storage,
             engine,
+            door,
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -69,7 +80,34 @@ impl Backend {
             }
             backend.tasks.spawn(backend.clone().keep_sweeping());
         }
+        if role == Role::Gateway {
+            backend.look_after_keys().await;
+        }
         Ok(backend)
+    }
+
+    /// Takes orders about keys where only this process can carry them out, and says so if nobody can come in yet.
+    async fn look_after_keys(&self) {
+        let keys = Arc::new(Keys::new(self.storage.shared(), self.config.auth_pepper.clone()));
+        if self.door.is_some() && keys.list().await.is_ok_and(|keys| keys.is_empty()) {
+            tracing::warn!(
+                "there is no API key yet; make one with `pyoco-server-admin api-key create --tenant NAME`"
+            );
+        }
+        if self.storage.is_shared() {
+            return;
+        }
+        match AdminSocket::bind(&self.config.data_dir) {
+            Ok(socket) => {
+                let (clock, tasks, stopping) = (self.clock(), self.tasks.clone(), self.stopping.clone());
+                self.tasks.spawn(socket.serve(keys, clock, tasks, stopping));
+            }
+            // Requests are answered all the same.
+            Err(reason) => tracing::warn!(
+                %reason,
+                "the socket of pyoco-server-admin cannot be made, so keys can only be changed while this server is stopped; a shorter --data-dir may help"
+            ),
+        }
     }
 
     /// What it was opened with.
@@ -96,9 +134,15 @@ impl Backend {
             worker_disconnect_timeout: millis(self.config.worker_disconnect),
             idempotency_key_required: self.config.idempotency_key_required,
             jobs_flow: self.config.jobs_flow.clone(),
+            api_key_header: self.config.api_key_header.clone(),
             ..Default::default()
         };
-        Gateway::new(self.engine.clone(), self.clock(), settings).router()
+        let (engine, clock) = (self.engine.clone(), self.clock());
+        match &self.door {
+            Some(door) => Gateway::with_access(engine, clock, settings, door.clone()),
+            None => Gateway::new(engine, clock, settings),
+        }
+        .router()
     }
 
     /// Returns when the store can write nothing any more and the process should be started anew.

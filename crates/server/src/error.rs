@@ -51,11 +51,11 @@ pub enum StartError {
     /// Starting a nats-server is not part of this version.
     #[error("this version cannot start a nats-server yet; start one yourself and give --nats-url")]
     BootstrapNotBuilt,
-    /// API keys are not part of this version; running open instead would be worse than not running.
+    /// Others reach the address, and nobody is asked for a key.
     #[error(
-        "this version has no API keys yet; set PYOCO_HTTP_AUTH_MODE=none and let nobody else reach the port"
+        "others can reach {0}, and without API keys everybody who does may run code here; set PYOCO_HTTP_AUTH_MODE=api_key and make a key with `pyoco-server-admin api-key create --tenant NAME`, or say --allow-unauthenticated if something else keeps others out"
     )]
-    AuthNotBuilt,
+    OpenToOthers(SocketAddr),
     /// The disk failed under the store.
     #[error(
         "the disk failed and nothing can be written any more; check the disk, then start again: nothing that was answered is lost"

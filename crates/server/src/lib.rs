@@ -2,6 +2,8 @@
 //!
 //! Here adapters meet the engine, and nowhere else. The command lines (`pyoco-cli`) are thin around this crate.
 
+mod access;
+pub mod admin;
 mod backend;
 pub mod config;
 mod durability;
@@ -17,6 +19,7 @@ pub use backend::Backend;
 pub use config::{Config, InvalidConfig};
 pub use error::StartError;
 pub use pyoco_client::Client;
+pub use pyoco_engine::Clock;
 pub use pyoco_worker::{Functions, InvalidFlow, RustFlow, RustTask};
 pub use server::{Server, ServerOptions};
 pub use storage::Role;

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::AuthMode;
 use crate::{Backend, Config, StartError, Worker, WorkerOptions};
 
 /// What an operator chooses for a server.
@@ -18,13 +19,20 @@ pub struct ServerOptions {
     pub host: String,
     /// The port; 0 takes a free one.
     pub port: u16,
+    /// Whether to listen without API keys also where others can reach it.
+    pub allow_unauthenticated: bool,
     /// The worker in the same process, if there is to be one.
     pub worker: Option<WorkerOptions>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { host: "127.0.0.1".to_owned(), port: 8000, worker: Some(WorkerOptions::default()) }
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 8000,
+            allow_unauthenticated: false,
+            worker: Some(WorkerOptions::default()),
+        }
     }
 }
 
@@ -48,8 +56,11 @@ impl Server {
         // The port first: a second start on the same port is told so, not that the folder is locked.
         let listener = listen(&options.host, options.port).await?;
         let address = listener.local_addr().map_err(StartError::other)?;
-        if !address.ip().is_loopback() {
-            tracing::warn!(%address, "everybody who reaches this address can submit and cancel runs: there are no API keys");
+        if config.auth_mode == AuthMode::None && !address.ip().to_canonical().is_loopback() {
+            if !options.allow_unauthenticated {
+                return Err(StartError::OpenToOthers(address));
+            }
+            tracing::warn!(%address, "everybody who reaches this address may submit and cancel runs: no API keys are asked for");
         }
         for name in &config.unknown {
             tracing::warn!("{name} is set, but this version knows no such setting; is it misspelt?");

@@ -17,6 +17,8 @@ pub enum Role {
     Gateway,
     /// Only takes runs; this is its name.
     Worker(String),
+    /// Only looks after keys.
+    Admin,
 }
 
 /// The store. Clones share it.
@@ -48,7 +50,7 @@ impl Storage {
                 let index = tokio::task::spawn_blocking(|| SqliteStore::scratch(&std::env::temp_dir()));
                 Some(Arc::new(index.await.map_err(StartError::other)??))
             }
-            Role::Worker(_) => None,
+            Role::Worker(_) | Role::Admin => None,
         };
         Ok(Self::Nats(NatsStore::open(settings(config, url, role), index).await?))
     }
@@ -93,6 +95,7 @@ fn settings(config: &Config, url: &str, role: &Role) -> pyoco_store_nats::Settin
     let name = match role {
         Role::Gateway => "pyoco-http-api".to_owned(),
         Role::Worker(worker) => format!("pyoco-nats-worker:{worker}"),
+        Role::Admin => "pyoco-admin-cli".to_owned(),
     };
     let who = match (&access.token, &access.credentials, &access.user, &access.password) {
         (Some(token), _, _, _) => Access::Token(token.clone()),
@@ -118,6 +121,7 @@ fn settings(config: &Config, url: &str, role: &Role) -> pyoco_store_nats::Settin
         runs_bucket: names.runs_bucket.clone(),
         workers_bucket: names.workers_bucket.clone(),
         workers_ttl: names.workers_ttl,
+        auth_bucket: names.auth_bucket.clone(),
         ack_wait: config.ack_wait,
         max_deliver: names.max_deliver,
         max_ack_pending: names.max_ack_pending,

@@ -11,7 +11,7 @@ use pyoco_worker::python::PythonOptions;
 use pyoco_worker::{Functions, LocalRuntime, Options};
 
 use crate::backend::millis;
-use crate::config::environment;
+use crate::config::task_environment;
 use crate::{Backend, Config, RandomIds, Role, StartError};
 
 /// What an operator chooses for a worker.
@@ -29,7 +29,7 @@ pub struct WorkerOptions {
     pub flows: Option<PathBuf>,
     /// A Python function that builds flows, `module:function` or `path/file.py:function`.
     pub flow_resolver: Option<String>,
-    /// The environment that tasks see; the process's own by default.
+    /// The environment that tasks see; the process's own by default, without secrets of the server's.
     pub env: HashMap<String, String>,
 }
 
@@ -42,7 +42,7 @@ impl Default for WorkerOptions {
             task_slots: EIGHT,
             flows: None,
             flow_resolver: None,
-            env: environment(),
+            env: task_environment(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod graphs;
 mod index;
 mod jobs;
+mod keys;
 mod queue;
 mod task_logs;
 
@@ -40,6 +41,7 @@ struct Inner {
     lines: HashMap<ExecutionId, task_logs::Log>,
     /// The versions of each graph, in their order.
     graphs: BTreeMap<(Option<TenantId>, String), Vec<GraphRecord>>,
+    keys: keys::Keys,
 }
 
 impl MemoryStore {

@@ -4,7 +4,7 @@
 //! - `connection` is the one place that speaks to NATS, `stream` has the requests of JetStream, `message` what they carry
 //! - `resources` makes the streams and buckets that are missing
 //! - `store` is the handle: open and close
-//! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`: one role of `pyoco-ports` each
+//! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`: one role of `pyoco-ports` each
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there and of graphs
 //! - `place` is what a delivered message says about where it stood
 //! - `recent` is a bounded memory of what the server said; forgetting is always safe
@@ -18,6 +18,7 @@ mod error;
 mod feed;
 mod graphs;
 mod index;
+mod keys;
 mod log;
 mod message;
 mod names;

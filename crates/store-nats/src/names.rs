@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{ExecutionId, Tag, TenantId, WorkerId};
+use pyoco_core::ids::{ExecutionId, KeyId, Tag, TenantId, WorkerId};
 
 use crate::Settings;
 use crate::error::OpenError;
@@ -120,6 +120,16 @@ impl Settings {
         format!("$KV.{}.{}", self.workers_bucket, worker_key(worker))
     }
 
+    /// The record of an API key. An id is one token.
+    pub(crate) fn key(&self, id: &KeyId) -> String {
+        format!("$KV.{}.api_keys.{id}", self.auth_bucket)
+    }
+
+    /// The records of all API keys.
+    pub(crate) fn all_keys(&self) -> String {
+        format!("$KV.{}.api_keys.*", self.auth_bucket)
+    }
+
     /// Whether every name an operator chose can be part of a subject.
     pub(crate) fn check_names(&self) -> Result<(), OpenError> {
         let single = [
@@ -127,6 +137,7 @@ impl Settings {
             ("the stream of dead letters", &self.dlq_stream),
             ("the bucket of runs", &self.runs_bucket),
             ("the bucket of workers", &self.workers_bucket),
+            ("the bucket of API keys", &self.auth_bucket),
         ];
         let dotted = [
             ("the subject of jobs", &self.work_subject_prefix),
@@ -247,6 +258,7 @@ mod tests {
         for text in HOSTILE {
             assert!(ExecutionId::new(text).is_err(), "{text:?}");
             assert!(Tag::new(text).is_err(), "{text:?}");
+            assert!(KeyId::new(&format!("{text}-and-more")).is_err() || text.is_empty(), "{text:?}");
         }
         assert_eq!(events(&ExecutionId::new("a-b_1").unwrap()), "pyoco.events.a-b_1");
     }

@@ -48,7 +48,7 @@ impl Resources {
         let events = ensure(connection, &events(settings)).await?;
         let logs = ensure(connection, &logs(settings)).await?;
         let blobs = ensure(connection, &blobs(settings)).await?;
-        let others = [work, dead_letters, runs, workers, graphs];
+        let others = [work, dead_letters, runs, workers, auth, graphs];
         for wanted in others.map(|wanted| wanted(settings)) {
             ensure(connection, &wanted).await?;
         }
@@ -74,6 +74,11 @@ pub(crate) async fn ensure_buckets(connection: &Connection, settings: &Settings)
         again(once(connection, &wanted).await)?;
     }
     Ok(())
+}
+
+/// The bucket of API keys, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_auth(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
+    again(once(connection, &auth(settings)).await).map(|_| ())
 }
 
 /// The stream of graphs, made again if somebody has deleted it. Asked once only.
@@ -295,6 +300,11 @@ fn runs(settings: &Settings) -> Wanted {
 /// The workers, forgotten when they are silent.
 fn workers(settings: &Settings) -> Wanted {
     bucket(&settings.workers_bucket, settings.workers_ttl, settings.replicas)
+}
+
+/// The API keys.
+fn auth(settings: &Settings) -> Wanted {
+    bucket(&settings.auth_bucket, Duration::ZERO, settings.replicas)
 }
 
 /// A bucket exactly as the original makes it: whoever comes second finds what it would have made itself.

@@ -37,6 +37,8 @@ pub struct Settings {
     pub workers_bucket: String,
     /// How long a worker is known after its last report.
     pub workers_ttl: Duration,
+    /// The bucket of API keys.
+    pub auth_bucket: String,
     /// How long a job may be in hand without a word.
     pub ack_wait: Duration,
     /// How often a job is delivered.
@@ -66,6 +68,7 @@ impl Settings {
             runs_bucket: "pyoco_runs".to_owned(),
             workers_bucket: "pyoco_workers".to_owned(),
             workers_ttl: Duration::from_secs(15),
+            auth_bucket: "pyoco_auth".to_owned(),
             ack_wait: Duration::from_secs(30),
             max_deliver: 20,
             max_ack_pending: 200,

@@ -228,6 +228,36 @@ impl Connection {
         }
     }
 
+    /// The subjects of a stream that match a pattern and have a message, or nothing if the stream is not there. The server tells
+    /// them in order, so many at a time.
+    pub(crate) async fn subjects(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        pattern: &str,
+    ) -> Result<Option<Vec<String>>, StoreError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            state: StreamState,
+            #[serde(default)]
+            total: usize,
+        }
+        let mut subjects = Vec::new();
+        loop {
+            let which = json!({"subjects_filter": pattern, "offset": subjects.len()});
+            let told = match self.ask::<Answer>(operation, &format!("STREAM.INFO.{stream}"), &which).await {
+                Ok(told) => told,
+                Err(error) if error.is(Refusal::NO_STREAM) => return Ok(None),
+                Err(error) => return Err(error.into_store(operation)),
+            };
+            let before = subjects.len();
+            subjects.extend(told.state.subjects.unwrap_or_default().into_keys());
+            if subjects.len() >= told.total || subjects.len() == before {
+                return Ok(Some(subjects));
+            }
+        }
+    }
+
     /// Makes a stream that is not there.
     pub(crate) async fn create(
         &self,

@@ -16,11 +16,12 @@ use ground::{Other, append, open, server, server_with, settings, texts};
 use pyoco_store_nats::{NatsStore, OpenError};
 use serde_json::{Value, json};
 
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     "PYOCO_WORK",
     "PYOCO_DLQ",
     "KV_pyoco_runs",
     "KV_pyoco_workers",
+    "KV_pyoco_auth",
     "PYOCO_EVENTS",
     "PYOCO_LOGS",
     "PYOCO_GRAPHS",
@@ -57,9 +58,12 @@ async fn what_is_missing_is_made_as_the_contract_says() {
                         "allow_rollup_hdrs": true, "deny_delete": true, "allow_msg_ttl": true, "allow_direct": false,
                         "num_replicas": 1});
     let (runs, workers) = (other.config("KV_pyoco_runs").await, other.config("KV_pyoco_workers").await);
+    let auth = other.config("KV_pyoco_auth").await;
     has(&runs, &bucket);
+    has(&auth, &bucket);
     has(&workers, &bucket);
     has(&runs, &json!({"subjects": ["$KV.pyoco_runs.>"], "max_age": 0, "duplicate_window": 120 * second}));
+    has(&auth, &json!({"subjects": ["$KV.pyoco_auth.>"], "max_age": 0, "duplicate_window": 120 * second}));
     has(
         &workers,
         &json!({"subjects": ["$KV.pyoco_workers.>"], "max_age": 15 * second, "duplicate_window": 15 * second}),
@@ -95,6 +99,7 @@ async fn what_is_there_is_kept_as_it_is() {
                "allow_direct": false, "discard": "new", "deny_delete": true, "allow_rollup_hdrs": true}),
         json!({"name": "KV_pyoco_workers", "subjects": ["$KV.pyoco_workers.>"], "max_msgs_per_subject": 1,
                "max_age": 60_000_000_000_u64, "allow_direct": true, "discard": "new"}),
+        json!({"name": "KV_pyoco_auth", "subjects": ["$KV.pyoco_auth.>"], "max_msgs_per_subject": 9, "allow_direct": true}),
         json!({"name": "PYOCO_EVENTS", "subjects": ["pyoco.events.>"], "max_bytes": 50_000_000, "discard": "new"}),
         json!({"name": "PYOCO_LOGS", "subjects": ["pyoco.logs.>"], "max_age": 3_600_000_000_000_u64}),
         json!({"name": "PYOCO_GRAPHS", "subjects": ["pyoco.graphs.>"], "max_bytes": 50_000_000, "discard": "new"}),

@@ -111,7 +111,7 @@ mod tests {
             ("temp_store", "2"),
             ("auto_vacuum", "2"),
             ("application_id", "1350127459"),
-            ("user_version", "3"),
+            ("user_version", "4"),
         ];
         for (pragma, value) in wanted {
             assert_eq!(text(&writer, pragma), value, "{pragma}");

@@ -453,7 +453,7 @@ mod tests {
         assert!(found.into_iter().eq((0..6_000).rev()));
         // Nothing in common, one beside the other all the way down.
         let connection =
-            filled(3_000, |number| (if number % 2 == 0 { &["even"] } else { &["odd"] }, "COMPLETED"));
+            filled(6_000, |number| (if number % 2 == 0 { &["even"] } else { &["odd"] }, "COMPLETED"));
         let (found, pages) = through(&connection, all_of(&["even", "odd"]), 50);
         assert!(found.is_empty() && pages > 2, "{found:?} {pages}");
     }

@@ -5,8 +5,8 @@
 //! - `scratch` opens a store in a folder of its own that goes with it, for what can be made again
 //! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
 //!   `readers` read beside it
-//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`: one role of `pyoco-ports` each, with its
-//!   statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
+//! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`, `keys`: one role of `pyoco-ports` each, with
+//!   its statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
 //! - `error` is the one mapping of SQLite's errors
 //!
 //! All SQL of the product is in this crate, with bound parameters only. Time is an input.
@@ -21,6 +21,7 @@ mod error;
 mod graphs;
 mod index;
 mod jobs;
+mod keys;
 mod labels;
 mod list;
 mod log;

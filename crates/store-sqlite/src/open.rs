@@ -86,6 +86,11 @@ pub enum OpenError {
 }
 
 impl SqliteStore {
+    /// Whether there is a store in a folder, whole or not.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(schema::MAIN.file).exists()
+    }
+
     /// Opens the store in a folder and makes both if they are missing. Blocks, for long when the whole file is checked.
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
         good_sqlite()?;

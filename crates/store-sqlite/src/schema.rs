@@ -28,6 +28,7 @@ pub(crate) const MAIN: Schema = Schema {
         include_str!("migrations/0001_tables.sql"),
         include_str!("migrations/0002_executions.sql"),
         include_str!("migrations/0003_jobs.sql"),
+        include_str!("migrations/0004_keys.sql"),
     ],
 };
 

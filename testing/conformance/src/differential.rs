@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::samples::{
-    at, execution, graph, job, line, record, report, row, snapshot, tag, tenant, unmarked, wait, worker,
+    at, execution, graph, job, key, line, record, report, row, snapshot, tag, tenant, unmarked, wait, worker,
 };
 
 const STATUSES: [RunStatus; 4] =
@@ -72,7 +72,7 @@ impl<'a> Side<'a> {
     async fn step(&mut self, dice: &mut ChaCha8Rng, now: u64) -> String {
         let name = format!("e{}", dice.random_range(0..5));
         let tag_name = ["cpu", "gpu"][dice.random_range(0..2)];
-        match dice.random_range(0..22) {
+        match dice.random_range(0..23) {
             0..=3 => self.append(dice, &name, tag_name, now).await,
             4 => format!("{:?}", self.store.enqueue(job(&name, tag_name), at(now)).await.is_ok()),
             5 | 6 => match self.terms {
@@ -113,6 +113,7 @@ impl<'a> Side<'a> {
             17 => self.graph(dice, now).await,
             18 | 19 => self.jobs(dice, tag_name).await,
             20 => self.labels(dice).await,
+            22 => self.key(dice, now).await,
             10 => {
                 let due = self.store.due(at(dice.random_range(0..60)), 3).await.unwrap();
                 let runnable = self.store.runnable(&tag(tag_name), 3).await.unwrap();
@@ -401,6 +402,19 @@ impl<'a> Side<'a> {
         let after = dice.random_bool(0.5).then_some("a");
         let listed = self.store.graphs(owner.as_ref(), after, dice.random_range(0..4)).await.unwrap();
         format!("{was_put} {known:?} {older:?} {listed:?}")
+    }
+
+    /// Revisions are a store's own; which of them may be written over is not.
+    async fn key(&self, dice: &mut ChaCha8Rng, now: u64) -> String {
+        let id = key(["aaaaaaaa", "AAAAAAAA", "b-b_b-b_"][dice.random_range(0..3)]);
+        let known = self.store.key(&id).await.unwrap();
+        let revision = known.as_ref().map(|known| known.revision);
+        let over = [revision, revision, None, revision.map(|known| known + 1)][dice.random_range(0..4)];
+        let was_put = self.store.put_key(&id, now.to_be_bytes().to_vec(), over).await.unwrap();
+        let mut listed = self.store.keys().await.unwrap();
+        listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let listed: Vec<_> = listed.into_iter().map(|(id, known)| (id, known.record)).collect();
+        format!("{was_put} {:?} {listed:?}", known.map(|known| known.record))
     }
 
     async fn list(&self, dice: &mut ChaCha8Rng, tag_name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Small things to store.
 
-use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, TenantId, Version, WorkerId};
+use pyoco_core::ids::{Attempt, ExecutionId, KeyId, NodeId, Tag, TenantId, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{
@@ -19,6 +19,10 @@ pub(crate) fn tag(name: &str) -> Tag {
 
 pub(crate) fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).unwrap()
+}
+
+pub(crate) fn key(name: &str) -> KeyId {
+    KeyId::new(name).unwrap()
 }
 
 /// So many milliseconds after the beginning of the tests' time.

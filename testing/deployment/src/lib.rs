@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{EventId, ExecutionId, Tag, TenantId, Version, WorkerId};
+use pyoco_core::ids::{EventId, ExecutionId, KeyId, Tag, TenantId, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
 use pyoco_engine::{Clock, Engine, Ids, Settings};
@@ -258,6 +258,22 @@ impl Graphs for Faulty {
         limit: usize,
     ) -> Result<Vec<GraphRecord>, StoreError> {
         self.inner.graphs(tenant, after, limit).await
+    }
+}
+
+#[async_trait]
+impl KeyRecords for Faulty {
+    async fn key(&self, id: &KeyId) -> Result<Option<StoredKey>, StoreError> {
+        self.answers("get an API key").await?;
+        self.inner.key(id).await
+    }
+    async fn put_key(&self, id: &KeyId, record: Vec<u8>, over: Option<u64>) -> Result<bool, StoreError> {
+        self.answers("put an API key").await?;
+        self.inner.put_key(id, record, over).await
+    }
+    async fn keys(&self) -> Result<Vec<(KeyId, StoredKey)>, StoreError> {
+        self.answers("list API keys").await?;
+        self.inner.keys().await
     }
 }
 

@@ -23,10 +23,13 @@ async fn a_reader_that_reconnects_again_and_again_is_told_every_line_once_and_in
     let (moved, address) = watch::channel(site.address);
     let (wrote, written) = watch::channel(0);
     let reading = tokio::spawn(read(job.clone(), address, written));
-    write_lines(&site, &job, 0, LINES / 2, &wrote).await;
+    // Where the store is shared another process writes.
+    let writer = site.beside().await;
+    write_lines(&writer, &job, 0, LINES / 2, &wrote).await;
+    drop(writer);
     let site = site.restarted().await;
     moved.send_replace(site.address);
-    write_lines(&site, &job, LINES / 2, LINES, &wrote).await;
+    write_lines(&site.beside().await, &job, LINES / 2, LINES, &wrote).await;
     end(&site, &job).await;
     let (seen, connections) = reading.await.unwrap();
     assert!(connections >= CONNECTIONS, "{connections} connections saw {seen} lines");

@@ -38,15 +38,16 @@ pub(super) async fn follow_job(client: &Client, job_id: &str, form: &LinesForm) 
 }
 
 async fn history(client: &Client, of: &LogOf, mut filter: LogFilter, form: Form) -> Result<(), Failure> {
+    // What is written from now on is for whoever follows.
+    let mut last = None;
     loop {
         let page = client.get_log(of, &filter, Some(PAGE)).await?;
         let lines = page.json().get("entries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         form.show(page.entries.iter().zip(lines))?;
-        let next = Some(page.next_token.clone());
-        if page.entries.is_empty() && filter.since_token == next {
+        filter.since_token = Some(page.next_token.clone());
+        if page.through_seq >= *last.get_or_insert(page.last_seq) {
             break;
         }
-        filter.since_token = next;
     }
     // Beside the lines, so that whoever reads them can take every line for one.
     if let Some(token) = &filter.since_token {

@@ -28,7 +28,7 @@ pub struct ServerArguments {
 pub enum ServerCommand {
     /// Starts the server and stays up until it is told to stop
     #[command(
-        after_help = "Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
+        after_help = "Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n  PYOCO_HTTP_AUTH_MODE=api_key pyoco-server up --host 0.0.0.0\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
     )]
     Up(Box<UpArguments>),
 }
@@ -57,6 +57,9 @@ pub struct UpArguments {
     /// Start a nats-server too
     #[arg(long)]
     pub with_nats_bootstrap: bool,
+    /// Listen without API keys also on an address that others can reach; everybody who does may run code here
+    #[arg(long)]
+    pub allow_unauthenticated: bool,
     /// Run no worker in this process; with NATS there is none unless --with-worker is given
     #[arg(long, conflicts_with = "with_worker")]
     pub no_worker: bool,
@@ -177,7 +180,12 @@ impl UpArguments {
     pub fn options(&self, config: &Config, env: HashMap<String, String>) -> ServerOptions {
         let has_worker = self.with_worker || (config.nats_url.is_none() && !self.no_worker);
         let worker = has_worker.then(|| self.worker.options(env));
-        ServerOptions { host: self.host.clone(), port: self.port, worker }
+        ServerOptions {
+            host: self.host.clone(),
+            port: self.port,
+            allow_unauthenticated: self.allow_unauthenticated,
+            worker,
+        }
     }
 }
 

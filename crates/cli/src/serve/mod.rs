@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pyoco_core::notice::Notice;
-use pyoco_server::config::{Config, environment};
+use pyoco_server::config::{AuthMode, Config, task_environment};
 use pyoco_server::{Backend, Functions, Role, Server, ServerOptions, StartError, Worker, logging};
 use tokio_util::sync::CancellationToken;
 
@@ -75,13 +75,18 @@ async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
         None => config.data_dir.display().to_string(),
     };
     let mut signals = Signals::listen()?;
-    let options: ServerOptions = up.options(&config, environment());
+    let options: ServerOptions = up.options(&config, task_environment());
     let has_worker = options.worker.is_some();
+    let keys = match config.auth_mode {
+        AuthMode::None => "not asked for",
+        AuthMode::ApiKey => "asked for; pyoco-server-admin makes them",
+    };
     let server = Server::start(config, options, Functions::new()).await?;
     let address = server.address();
     say(&format!("pyoco-server {} is up: http://{address}", env!("CARGO_PKG_VERSION")));
     say(&format!("  API       http://{address}/docs"));
     say(&format!("  data      {data}"));
+    say(&format!("  API keys  {keys}"));
     say(&format!(
         "  worker    {}",
         if has_worker { "in this process" } else { "none here; start one with pyoco-worker" }
@@ -104,7 +109,7 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     logging::start(&config.log);
     let mut signals = Signals::listen()?;
     let backend = Backend::open_as(config, Role::Worker(arguments.worker.worker_id.clone())).await?;
-    let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(environment()))?;
+    let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(task_environment()))?;
     worker.check().await?;
     let working = async {
         if arguments.run_once {

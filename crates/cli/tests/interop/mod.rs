@@ -1,5 +1,7 @@
 //! Gateways and workers of ours and of PyPI, all real processes, on one nats-server.
 
+#![allow(dead_code, unused_imports, reason = "each test uses some of it")]
+
 mod cell;
 mod process;
 mod site;

@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyoco_client::Client;
@@ -52,12 +52,8 @@ impl Site {
             Role::Gateway => env!("CARGO_BIN_EXE_pyoco-server"),
             Role::Worker => env!("CARGO_BIN_EXE_pyoco-worker"),
         };
-        let program = match whose {
-            Whose::Ours => PathBuf::from(ours),
-            Whose::PyPI => python().with_file_name(Path::new(ours).file_name().unwrap()),
-        };
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let mut command = Command::new(program);
+        let mut command = Command::new(program(whose, ours));
         if role == Role::Gateway {
             command.arg("up");
         }
@@ -96,9 +92,18 @@ impl Site {
             })
             .await;
             if let Some(url) = url {
-                return Gateway { client: Client::new(&url).unwrap(), whose, process };
+                return Gateway { client: Client::new(&url).unwrap(), url, whose, process };
             }
         }
+    }
+
+    /// Runs the tool that looks after keys, to its end.
+    pub(crate) fn admin(&self, whose: Whose, arguments: &[&str]) -> Output {
+        let ours = env!("CARGO_BIN_EXE_pyoco-server-admin");
+        let mut command = Command::new(program(whose, ours));
+        command.args(["--nats-url", &self.nats.url()]).args(arguments);
+        command.envs(self.settings.iter().copied()).current_dir(self.folder.path());
+        command.stdin(Stdio::null()).output().unwrap()
     }
 
     /// Starts a worker for what is tagged `default` and waits until it is registered.
@@ -122,6 +127,7 @@ impl Site {
 #[derive(Debug)]
 pub(crate) struct Gateway {
     pub(crate) client: Client,
+    pub(crate) url: String,
     pub(crate) whose: Whose,
     pub(crate) process: Process,
 }
@@ -178,6 +184,14 @@ impl Gateway {
             answer => Ok(answer.unwrap().into_json()),
         });
         list.await.as_array().unwrap().clone()
+    }
+}
+
+/// Our program, or the one of that name from PyPI.
+fn program(whose: Whose, ours: &str) -> PathBuf {
+    match whose {
+        Whose::Ours => PathBuf::from(ours),
+        Whose::PyPI => python().with_file_name(Path::new(ours).file_name().unwrap()),
     }
 }
 

@@ -14,6 +14,8 @@ use crate::{Engine, EngineError, Watcher};
 
 /// Whoever ends an execution closes its log. When it dies in between nobody does, and nobody waits for longer than this.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
+/// An execution that ended so long ago was closed, or never will be. Long, because its time is that of another clock.
+const LONG_AGO: Duration = Duration::from_secs(60);
 
 /// Somebody who follows a log.
 pub struct LogFollower {
@@ -89,7 +91,8 @@ impl LogFollower {
                 _ = self.end.changed() => {}
                 _ = self.watcher.changed(), if self.closed_by.is_none() => self.has_changed = true,
                 () = waited => {
-                    self.look_again().await;
+                    // A store that cannot be read is no end.
+                    self.look_again().await?;
                     if self.end.borrow().lines <= self.after {
                         return Ok(None);
                     }
@@ -99,19 +102,19 @@ impl LogFollower {
     }
 
     /// Looks whether somebody else has written without telling. Good before a sign of life, which says that all was told.
-    pub async fn look_again(&self) {
-        match self.engine.log_end(&self.execution).await {
-            Ok(end) => self.followed.goes_to(end),
-            Err(error) => {
-                tracing::debug!(run_id = %self.execution, reason = %error, "its log cannot be looked at now");
-            }
-        }
+    pub async fn look_again(&self) -> Result<(), EngineError> {
+        self.followed.goes_to(self.engine.log_end(&self.execution).await?);
+        Ok(())
     }
 
     /// Whether everything was told and nothing more follows.
-    pub fn is_over(&self) -> bool {
-        let end = self.end.borrow();
-        end.is_closed && end.lines <= self.after
+    pub async fn is_over(&mut self) -> Result<bool, EngineError> {
+        if self.has_changed {
+            self.look_whether_it_ended().await?;
+        }
+        let end = *self.end.borrow();
+        let is_waited_for = self.closed_by.is_none_or(|at| at > tokio::time::Instant::now());
+        Ok(end.lines <= self.after && (end.is_closed || !is_waited_for))
     }
 
     async fn look_whether_it_ended(&mut self) -> Result<(), EngineError> {
@@ -124,8 +127,9 @@ impl LogFollower {
             Some((true, ended_at)) => ended_at,
             None => None,
         };
-        let since = ended_at.map_or(CLOSED_WITHIN, |at| age(self.engine.clock.now(), at));
-        self.closed_by = Some(tokio::time::Instant::now() + CLOSED_WITHIN.saturating_sub(since));
+        let is_old = ended_at.is_none_or(|at| age(self.engine.clock.now(), at) >= LONG_AGO);
+        let wait = if is_old { Duration::ZERO } else { CLOSED_WITHIN };
+        self.closed_by = Some(tokio::time::Instant::now() + wait);
         Ok(())
     }
 
@@ -165,15 +169,19 @@ impl Drop for LogFollower {
 impl Lines {
     fn begin_to_follow(&self, execution: &ExecutionId) -> (Arc<Followed>, watch::Receiver<LogEnd>) {
         let mut followed = self.shared.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let followed = followed.entry(execution.clone()).or_insert_with(|| Arc::new(Followed::new()));
+        let (followed, followers) = followed.entry(execution.clone()).or_default();
+        *followers += 1;
         (followed.clone(), followed.end.subscribe())
     }
 
-    /// The last one who follows a log takes it along. Its own receiver still counts.
+    /// The last one who follows a log takes it along.
     fn end_to_follow(&self, execution: &ExecutionId) {
         let mut followed = self.shared.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if followed.get(execution).is_some_and(|followed| followed.end.receiver_count() <= 1) {
-            followed.remove(execution);
+        if let Some((_, followers)) = followed.get_mut(execution) {
+            *followers -= 1;
+            if *followers == 0 {
+                followed.remove(execution);
+            }
         }
     }
 }

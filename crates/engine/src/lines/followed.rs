@@ -33,8 +33,8 @@ struct Recent {
     text: usize,
 }
 
-impl Followed {
-    pub(super) fn new() -> Self {
+impl Default for Followed {
+    fn default() -> Self {
         Self {
             end: watch::Sender::new(LogEnd::default()),
             recent: Mutex::default(),
@@ -42,7 +42,9 @@ impl Followed {
             listening: OnceCell::new(),
         }
     }
+}
 
+impl Followed {
     /// Takes what was written here just now.
     pub(super) fn written(&self, written: Written) {
         self.keep(written.lines.into_iter().map(|(number, line)| (number, Arc::new(line))));
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn newest_lines_are_known_without_a_gap() {
-        let followed = Followed::new();
+        let followed = Followed::default();
         followed.written(written(1..=3));
         assert_eq!(numbers(&followed, 1), Some(vec![2, 3]));
         // Lines 4 and 5 were written elsewhere.
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_not_kept_in_memory() {
-        let followed = Followed::new();
+        let followed = Followed::default();
         for number in 1..=100 {
             let lines = vec![(number, line(&"x".repeat(64 * 1024)))];
             followed.written(Written { lines, end: LogEnd { lines: number, ..LogEnd::default() } });
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn an_end_never_goes_back() {
-        let followed = Followed::new();
+        let followed = Followed::default();
         let end = |lines, is_closed| LogEnd { lines, bytes: lines, is_cut: false, is_closed };
         for (told, known) in [
             (end(2, false), end(2, false)),

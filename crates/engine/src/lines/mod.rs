@@ -32,9 +32,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SIDE_BY_SIDE: usize = 32;
 /// Those who write to the same log wait for each other; so do those of few others.
 const TURNS: usize = 256;
-/// How often a failing store is asked again, and after how long.
-const TRIES: u32 = 4;
-const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// A store that is away is asked again for so long, and so often. Whoever writes waits meanwhile, and a worker that hears nothing of the
+/// store for longer gives up its run anyway.
+const PATIENCE: Duration = Duration::from_secs(60);
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 
 /// Writes the logs of one process. Clones share it.
 #[derive(Clone)]
@@ -48,13 +49,16 @@ struct Shared {
     said: Mutex<Said>,
     turns: Vec<tokio::sync::Mutex<()>>,
     turn_of: RandomState,
-    followed: Mutex<HashMap<ExecutionId, Arc<Followed>>>,
+    /// Logs that somebody follows, and how many do.
+    followed: Mutex<HashMap<ExecutionId, (Arc<Followed>, usize)>>,
 }
 
 /// What was said and is not stored yet.
 #[derive(Default)]
 struct Said {
     waiting: HashMap<ExecutionId, Waiting>,
+    /// How many lines of a log could not be stored: the next one that can be says so.
+    lost: HashMap<ExecutionId, usize>,
     /// Somebody will store it.
     is_seen_to: bool,
 }
@@ -108,6 +112,10 @@ impl Lines {
         let executions: Vec<ExecutionId> = self.said().waiting.keys().cloned().collect();
         let writes = executions.iter().map(|execution| self.write_said(execution));
         futures_util::stream::iter(writes).for_each_concurrent(SIDE_BY_SIDE, |write| write).await;
+        // Those who took something before are waited for.
+        for turn in &self.shared.turns {
+            drop(turn.lock().await);
+        }
     }
 
     /// What an appended record says about its execution is told to those who read logs. It is not waited for: when the process dies
@@ -157,9 +165,14 @@ impl Lines {
     }
 
     async fn store_lines(&self, execution: &ExecutionId, waiting: Waiting) -> Result<LogEnd, StoreError> {
-        let Waiting { lines, closes } = waiting;
+        let Waiting { mut lines, closes } = waiting;
+        let count = lines.len();
+        let lost = self.said().lost.remove(execution).unwrap_or(0);
+        if lost > 0 {
+            lines.splice(..0, lines.first().map(|first| said::lost(lost, first.at)));
+        }
         let terms = LogTerms { max_bytes: self.shared.max_bytes, closes };
-        let mut tried = 1;
+        let over = tokio::time::Instant::now() + PATIENCE;
         loop {
             match self.shared.store.write_lines(execution, lines.clone(), terms).await {
                 Ok(written) => {
@@ -169,14 +182,14 @@ impl Lines {
                     }
                     return Ok(end);
                 }
-                Err(error) if tried < TRIES && error.kind.is_retryable() => {
-                    tried += 1;
+                Err(error) if error.kind.is_retryable() && tokio::time::Instant::now() < over => {
                     tokio::time::sleep(TRY_AGAIN).await;
                 }
                 Err(error) => {
                     // What runs is worth more than what is said about it.
-                    let lost = lines.len();
+                    let lost = lost + count;
                     tracing::error!(run_id = %execution, lost, "lines of a log cannot be stored: {error}");
+                    self.said().lost.insert(execution.clone(), lost);
                     return Err(error);
                 }
             }
@@ -206,7 +219,7 @@ impl Lines {
     /// The log as it is followed in this process, if somebody follows it.
     fn followed(&self, execution: &ExecutionId) -> Option<Arc<Followed>> {
         let followed = self.shared.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        followed.get(execution).cloned()
+        followed.get(execution).map(|(followed, _)| followed.clone())
     }
 }
 

@@ -38,6 +38,12 @@ pub(super) fn end(state: &State) -> Option<LogLine> {
     Some(LogLine { node: None, attempt: Attempt(0), stream: LogStream::Engine, at, text })
 }
 
+/// The line that stands where others are missing.
+pub(super) fn lost(lines: usize, at: Timestamp) -> LogLine {
+    let text = format!("{lines} lines are missing here: the store could not be reached");
+    LogLine { node: None, attempt: Attempt(0), stream: LogStream::Engine, at, text }
+}
+
 fn line(state: &State, envelope: &EventEnvelope) -> Option<LogLine> {
     let at = envelope.occurred_at;
     let of_run =

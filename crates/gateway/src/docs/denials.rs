@@ -50,8 +50,6 @@ impl IntoResponses for Denied {
         let broken = denial("A fault of the server: JSON about one execution, or plain text.")
             .content("text/plain", Content::new(Some(ObjectBuilder::new().schema_type(Type::String))));
         described([
-            ("401", denial("Nobody knows who is calling.")),
-            ("403", denial("The caller may not do this.")),
             ("415", denial("The body is compressed, or of a type that is not understood.")),
             ("500", broken),
             ("503", with_retry(denial("The store is away, or the server is busy or stopping."))),

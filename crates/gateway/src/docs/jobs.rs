@@ -85,9 +85,9 @@ impl IntoResponses for NotOpened {
     fn responses() -> Described {
         let mut all = JobFound::responses();
         all.extend(described([
-            ("400", denial("It is no request for a WebSocket, or the token is not one of this log.")),
+            ("400", denial("The token is not one of this log.")),
             ("405", denial("A WebSocket is asked for with GET over HTTP/1.1.")),
-            ("426", denial("The connection cannot be upgraded.")),
+            ("426", denial("It is no request for a WebSocket, or of another version than 13.")),
         ]));
         all
     }

@@ -1,5 +1,6 @@
 //! What the gateway says about itself: `/openapi.json`, and a page to browse it that needs no network.
 
+mod access;
 mod denials;
 mod jobs;
 mod logs;
@@ -8,17 +9,18 @@ mod streams;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::Path;
-use axum::http::header;
+use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, Job, JobNews, JobWish, LogEntry, WatchData};
 use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as OpenApiDocument;
 use utoipa_swagger_ui::Config;
 
 use crate::error::Refusal;
-use crate::{App, executions, graphs, health, metrics, runs, tags, waits, workers};
+use crate::routes::{self, Route};
+use crate::{executions, graphs, health, metrics, runs, tags, waits, workers};
 
 pub(crate) use denials::{Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, Removing};
 pub(crate) use jobs::{Adding, JobFound, JobHeaders, NotOpened, Removed, Submitting, Tokened};
@@ -96,27 +98,40 @@ pub(crate) use streams::ServerSentEvent;
 struct Description;
 
 /// The page lives under several paths; its parts under one.
-const PAGES: [&str; 3] = ["/docs", "/docs/", "/redoc"];
+const PAGES: [&str; 2] = ["/docs", "/docs/"];
+/// The original's other page. It is not among what everybody may see.
+const OTHER_PAGE: &str = "/redoc";
 const PARTS: &str = "/docs/";
 /// Where `/` leads.
 const FRONT: &str = "/docs";
 
-pub(crate) fn routes() -> Router<App> {
+/// The description of a gateway, whose keys, if it asks for any, come in this header.
+pub(crate) fn description(header: &HeaderName, asks_for_keys: bool) -> OpenApiDocument {
     let mut description = Description::openapi();
     env!("CARGO_PKG_VERSION").clone_into(&mut description.info.version);
+    let routes: Vec<_> = routes::api().iter().flat_map(Route::lines).collect();
+    access::describe(&mut description, &routes, header, asks_for_keys);
+    description
+}
+
+/// Where it is shown.
+pub(crate) fn routes(description: OpenApiDocument) -> Vec<Route> {
     let config = Arc::new(Config::from("/openapi.json"));
     let parts = config.clone();
     let part = move |Path(path): Path<String>| async move { part(&path, parts) };
     let described = Json(description);
-    let mut routes = Router::new()
-        // Whoever opens the address in a browser wants to see something.
-        .route("/", get(|| async { Redirect::temporary(FRONT) }))
-        .route("/openapi.json", get(|| async move { described }))
-        .route(&format!("{PARTS}{{*path}}"), get(part));
-    for path in PAGES {
+    let page_at = |path| {
         let config = config.clone();
-        routes = routes.route(path, get(|| async move { page(config) }));
-    }
+        Route::at(path).get(|| async move { page(config) })
+    };
+    let mut routes = vec![
+        // Whoever opens the address in a browser wants to see something.
+        Route::at("/").get(|| async { Redirect::temporary(FRONT) }).public(),
+        Route::at("/openapi.json").get(|| async move { described }).public(),
+        Route::at("/docs/{*path}").get(part).public(),
+        page_at(OTHER_PAGE),
+    ];
+    routes.extend(PAGES.map(|path| page_at(path).public()));
     routes
 }
 
@@ -140,6 +155,7 @@ fn part(path: &str, config: Arc<Config<'static>>) -> Result<Response, Refusal> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use axum::Router;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
     use pyoco_core::ids::{EventId, ExecutionId};
@@ -187,7 +203,7 @@ mod tests {
             Engine::new(Arc::new(MemoryStore::new()), Arc::new(World), Arc::new(World), Default::default());
         let router = Gateway::new(engine, Arc::new(World), Settings::default()).router();
         let mut served = BTreeSet::new();
-        for (path, _) in crate::routes() {
+        for Route { path, .. } in routes::api() {
             let methods = methods(router.clone(), path).await;
             served.extend(methods.into_iter().map(|method| (path.to_owned(), method)));
         }

@@ -17,6 +17,11 @@ use pyoco_ports::{ErrorKind, StoreError};
 
 pub(crate) use denial::{Code, Denial};
 
+/// Whether a path belongs to a surface that tells what is wrong with codes.
+pub(crate) fn has_codes(path: &str) -> bool {
+    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "jobs" | "tags" | "waits"))
+}
+
 /// An answer from 400 up.
 #[derive(Debug)]
 pub(crate) struct Refusal(Box<Content>);
@@ -108,6 +113,11 @@ impl Refusal {
     pub(crate) fn too_many_watches(run: &str) -> Self {
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
         refusal.of_run(run).for_now()
+    }
+
+    /// In the words of the surface that a path belongs to.
+    pub(crate) fn at(self, path: &str) -> Response {
+        if has_codes(path) { Denial::from(self).into_response() } else { self.into_response() }
     }
 
     /// With the contract's numbers.

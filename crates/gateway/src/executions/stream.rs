@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ExecutionPath;
 use super::events::Shown;
-use crate::caller::Viewer;
+use crate::caller::{Guest, Viewer};
 use crate::docs::{Denied, Found, ServerSentEvent};
 use crate::error::{Denial, Refusal};
 use crate::query::{Query, whole_number};
@@ -77,6 +77,7 @@ pub(crate) async fn stream(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let heartbeat = app.settings.watch_heartbeat;
+    let guest = Guest::new(caller, &headers, app);
     let feed = Feed {
         follower,
         execution,
@@ -90,7 +91,7 @@ pub(crate) async fn stream(
         let events = feed.events().await?;
         Some((events, feed))
     });
-    Ok(sse::answer(events))
+    Ok(sse::answer(guest, events))
 }
 
 /// One open stream.

@@ -47,8 +47,7 @@ pub(crate) async fn list(
     if query.every("tag").chain(query.every("tagAny")).nth(TAGS).is_some() {
         let rule = format!("at most {TAGS} tags may be asked for");
         inputs.wrong("too_long", place("tag"), rule, serde_json::Value::Null, None);
-        inputs.finish(Notice::InvalidListQuery)?;
-        return Ok(Json(JobPage { jobs: Vec::new(), next_token: None }));
+        return Err(inputs.refusal(Notice::InvalidListQuery).into());
     }
     let mut filter = JobFilter {
         tenant: caller.tenant,

@@ -25,6 +25,7 @@ pub(super) async fn answer(about: &Answering<'_>, method: &Method) -> Result<Res
     let page = engine.log_page(execution, after, limit, &wanted.filter).await?;
     let lines = page.lines.iter().take_while(|(number, _)| *number <= end.lines);
     let entries = lines.map(|(number, line)| entry(*number, line)).collect();
-    let next_token = Token::of(execution, page.reached.min(end.lines));
-    Ok(Json(LogPage { entries, next_token }).into_response())
+    let through_seq = page.reached.min(end.lines);
+    let next_token = Token::of(execution, through_seq);
+    Ok(Json(LogPage { entries, next_token, through_seq, last_seq: end.lines }).into_response())
 }

@@ -12,21 +12,17 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::notice::Notice;
-use pyoco_core::time::Millis;
 use pyoco_engine::{LineFilter, LogFollower};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Log, View, entry, filter, since, token};
-use crate::caller::Caller;
+use crate::caller::{Caller, Guest};
 use crate::error::Refusal;
 use crate::query::{Query, whole_number};
 use crate::validation::Inputs;
 use crate::{App, sse};
-
-/// An execution that ended so long ago gets no more lines, also if nobody has closed its log.
-const SETTLED: Millis = Millis(2_000);
 
 /// What a request for a stream brings along.
 pub(crate) struct Following<'a> {
@@ -43,7 +39,7 @@ pub(crate) async fn follow(app: App, log: Log<'_>, following: Following<'_>) -> 
     inputs.finish(Notice::InvalidRequest)?;
     let last_event = last_event(headers)?;
     let since = since(query, log.execution)?;
-    let ended_at = app.log_of(&log, |state| state.ended_at.filter(|_| state.phase.is_terminal())).await?;
+    app.log_of(&log, |_| ()).await?;
     let end = app.engine.log_end(log.execution).await?;
     let after = last_event.or(since).unwrap_or(0);
     if after > end.lines {
@@ -52,16 +48,17 @@ pub(crate) async fn follow(app: App, log: Log<'_>, following: Following<'_>) -> 
             None => token::beyond_the_end(),
         });
     }
-    let is_over = end.is_closed || ended_at.is_some_and(|at| at.after(SETTLED) < app.clock.now());
-    if last_event.is_some() && is_over && after == end.lines {
-        // A browser that comes back after the end is told not to.
-        return Ok(StatusCode::NO_CONTENT.into_response());
-    }
     let Ok(permit) = app.watches.clone().try_acquire_owned() else {
         return Err(Refusal::too_many_watches(log.execution.as_str()));
     };
+    let mut follower = app.engine.follow_log(log.execution, after).await?;
+    if last_event.is_some() && follower.is_over().await? {
+        // A browser that comes back after the end is told not to.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let guest = Guest::new(log.caller.clone(), headers, app.clone());
     let feed = Feed {
-        follower: app.engine.follow_log(log.execution, after).await?,
+        follower,
         caller: log.caller.clone(),
         execution: log.execution.clone(),
         view: log.view,
@@ -77,7 +74,7 @@ pub(crate) async fn follow(app: App, log: Log<'_>, following: Following<'_>) -> 
         let events = feed.events().await?;
         Some((events, feed))
     });
-    Ok(sse::answer(events))
+    Ok(sse::answer(guest, events))
 }
 
 /// The line that a client saw last.
@@ -117,13 +114,14 @@ impl Feed {
             let next = tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return None,
-                next = self.follower.next() => next,
+                // Also while a filter leaves out one line after the other.
                 () = &mut self.pulse => {
                     self.rest();
-                    // Somebody may have written and died before anybody was told.
-                    self.follower.look_again().await;
+                    // Somebody may have written and died before anybody was told. What cannot be read now is, before it is missed.
+                    let _ = self.follower.look_again().await;
                     return Some(Bytes::from_static(b": alive\n\n"));
                 }
+                next = self.follower.next() => next,
             };
             let told = match next {
                 Ok(Some(lines)) => {

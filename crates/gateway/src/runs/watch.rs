@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunId;
 use super::snapshot::{Room, Shown, wants_records, with_lack_of_worker};
-use crate::caller::Caller;
+use crate::caller::{Caller, Guest};
 use crate::docs::{Always, Reading, ServerSentEvent};
 use crate::error::Refusal;
 use crate::query::Query;
@@ -69,6 +69,7 @@ pub(crate) async fn watch(
         return Err(bad_last_event_id("there is no such event yet").of_run(run.as_str()));
     }
     let is_new = seen_event.is_none_or(|seen| first.event > seen);
+    let guest = Guest::new(caller.clone(), &headers, app.clone());
     let feed = Feed {
         run,
         caller,
@@ -88,7 +89,7 @@ pub(crate) async fn watch(
         let event = feed.event().await?;
         Some((event, feed))
     });
-    Ok(sse::answer(events))
+    Ok(sse::answer(guest, events))
 }
 
 /// The event that a client saw last.

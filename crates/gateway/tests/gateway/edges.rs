@@ -1,8 +1,7 @@
 //! What holds for all paths: 404, 405, 307, failures of the store, the description, the log.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyoco_gateway::{ServerLimits, Settings};
@@ -10,7 +9,7 @@ use pyoco_ports::EventLog as _;
 use pyoco_store_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Server};
+use crate::support::{Answer, Server, logged};
 
 #[tokio::test]
 async fn health_is_told_without_looking_at_anything() {
@@ -87,8 +86,8 @@ async fn the_description_is_served_without_a_network() {
 async fn the_description_names_every_answer() {
     let server = Server::start().await;
     let description = server.get("/openapi.json").await.json;
-    let read = ["415", "500", "503"];
-    let write = ["400", "408", "413", "415", "500", "503", "507"];
+    let read = ["400", "401", "403", "415", "429", "500", "503"];
+    let write = ["400", "401", "403", "408", "413", "415", "429", "500", "503", "507"];
     let cases: [(&str, &str, &[&str], &[&str]); 13] = [
         ("/health", "get", &[], &["415", "500"]),
         ("/metrics", "get", &[], &read),
@@ -112,7 +111,7 @@ async fn the_description_names_every_answer() {
     let coded = coded_answers();
     for (path, method, answered) in &coded {
         let answers = description["paths"][path][method]["responses"].as_object().unwrap();
-        let always = ["401", "403", "415", "500", "503"];
+        let always = ["400", "401", "403", "415", "429", "500", "503"];
         let wanted = always.iter().chain(*answered).copied().collect();
         assert_answers(&format!("{method} {path}"), answers, &wanted, "DenialBody");
     }
@@ -276,28 +275,6 @@ async fn a_handler_that_breaks_breaks_alone() {
     server.submit().await;
 }
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What is logged on this thread from now on.
-fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    (lines, tracing::subscriber::set_default(subscriber))
-}
-
 #[tokio::test(flavor = "current_thread")]
 async fn records_that_are_left_out_are_logged_once_an_answer() {
     let (lines, _guard) = logged();
@@ -311,7 +288,7 @@ async fn records_that_are_left_out_are_logged_once_an_answer() {
         runs.push(run);
     }
     let told = || {
-        let text = String::from_utf8(std::mem::take(&mut *lines.0.lock().unwrap())).unwrap();
+        let text = lines.take();
         text.lines().filter(|line| line.contains("ERR-PYOCO-0010")).map(str::to_owned).collect::<Vec<_>>()
     };
     server.get(&format!("/runs/{}", runs[0])).await;
@@ -350,7 +327,7 @@ async fn each_refusal_is_logged_with_its_numbers_and_never_with_what_a_run_was_g
     server.post("/runs", &json!({"flow_name": 1, "params": {"password": "hunter2"}})).await;
     server.get("/runs?cursor=%0A%1b[31m").await;
     server.get("/workers?scope=x").await;
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.take();
     for wanted in [
         "ERR-PYOCO-0005",
         "MSG-PYOCO-0005",

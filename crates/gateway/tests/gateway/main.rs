@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise, and measures how long an answer took"
 )]
 
+mod access;
 mod connection;
 mod edges;
 mod reads;

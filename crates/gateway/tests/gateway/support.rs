@@ -1,15 +1,16 @@
 //! A gateway on a port of its own, clients for it, and executions driven by hand.
 
+use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyoco_core::command::{Command, Issuer, Request};
 use pyoco_core::ids::{EventId, ExecutionId, Tag};
 use pyoco_core::time::Timestamp;
 use pyoco_engine::{Clock, Engine, Ids};
-use pyoco_gateway::{Gateway, ServerLimits, Settings, serve};
+use pyoco_gateway::{Access, Gateway, ServerLimits, Settings, serve};
 use pyoco_ports::{Filter, IndexRow, Store};
 use pyoco_store_memory::MemoryStore;
 use pyoco_testkit::{Graph, callable, claim, start_node, succeed, worker};
@@ -119,10 +120,28 @@ impl Server {
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>, settings: Settings, limits: ServerLimits) -> Self {
+        Self::serving(store, settings, limits, None).await
+    }
+
+    /// One for those who are admitted.
+    pub(crate) async fn guarded(access: Arc<dyn Access>, settings: Settings) -> Self {
+        Self::serving(Arc::new(MemoryStore::new()), settings, ServerLimits::default(), Some(access)).await
+    }
+
+    async fn serving(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        limits: ServerLimits,
+        access: Option<Arc<dyn Access>>,
+    ) -> Self {
         let hands = Arc::new(Hands { micros: AtomicI64::new(START), is_broken: AtomicBool::new(false) });
         let ids = Arc::new(Counter(AtomicU64::new(0)));
         let engine = Engine::new(store.clone(), hands.clone(), ids, pyoco_engine::Settings::default());
-        let router = Gateway::new(engine.clone(), hands.clone(), settings).router();
+        let gateway = match access {
+            None => Gateway::new(engine.clone(), hands.clone(), settings),
+            Some(access) => Gateway::with_access(engine.clone(), hands.clone(), settings, access),
+        };
+        let router = gateway.router();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -217,4 +236,34 @@ pub(crate) fn status_of(answer: &str) -> u16 {
         .nth(1)
         .and_then(|status| status.parse().ok())
         .unwrap_or_else(|| panic!("no answer: {answer:?}"))
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// What was logged since the last look.
+    pub(crate) fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged on this thread from now on.
+pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    (lines, tracing::subscriber::set_default(subscriber))
 }

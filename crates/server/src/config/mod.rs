@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pyoco_access::Pepper;
 use pyoco_core::ids::Tag;
+use pyoco_gateway::HeaderName;
 
 pub use nats::{Durability, NatsAccess, NatsNames};
 use settings::Settings;
@@ -56,7 +58,9 @@ pub struct Config {
     /// How requests are authenticated (`PYOCO_HTTP_AUTH_MODE`).
     pub auth_mode: AuthMode,
     /// The header with the key (`PYOCO_HTTP_API_KEY_HEADER`).
-    pub api_key_header: String,
+    pub api_key_header: HeaderName,
+    /// What is hashed along with the secret of every key (`PYOCO_AUTH_PEPPER`).
+    pub auth_pepper: Option<Pepper>,
     /// The names of what stands in NATS.
     pub nats: NatsNames,
     /// How NATS is reached, and what is asked of it.
@@ -159,7 +163,13 @@ impl Config {
                 AuthMode::None,
                 &[("none", AuthMode::None), ("api_key", AuthMode::ApiKey)],
             ),
-            api_key_header: from.text("PYOCO_HTTP_API_KEY_HEADER", "X-API-Key"),
+            api_key_header: from.parsed(
+                "PYOCO_HTTP_API_KEY_HEADER",
+                HeaderName::from_static("x-api-key"),
+                "the name of a header",
+                |text| text.parse().ok(),
+            ),
+            auth_pepper: from.verbatim("PYOCO_AUTH_PEPPER").and_then(|text| Pepper::new(&text)),
             nats: NatsNames::read(from),
             nats_access: NatsAccess::read(from),
             log: LogConfig::read(from),
@@ -202,13 +212,12 @@ impl Default for Config {
     }
 }
 
-const KNOWN_ELSEWHERE: [&str; 16] = [
+const KNOWN_ELSEWHERE: [&str; 15] = [
     "PYOCO_LOAD_DOTENV",
     "PYOCO_ENV_FILE",
     "PYOCO_DISCOVERY_MODULES",
     "PYOCO_SERVER_URL",
     "PYOCO_API_KEY",
-    "PYOCO_AUTH_PEPPER",
     "PYOCO_DASHBOARD_LANG",
     "PYOCO_WHEEL_OBJECT_STORE_BUCKET",
     "PYOCO_WHEEL_MAX_BYTES",
@@ -250,6 +259,15 @@ pub fn environment() -> HashMap<String, String> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
+
+/// The environment that tasks see: without secrets of the server's own, which they have no use for.
+pub fn task_environment() -> HashMap<String, String> {
+    let mut env = environment();
+    env.retain(|name, _| !NOT_FOR_TASKS.contains(&name.as_str()));
+    env
+}
+
+const NOT_FOR_TASKS: [&str; 3] = ["PYOCO_AUTH_PEPPER", "PYOCO_NATS_PASSWORD", "PYOCO_NATS_TOKEN"];
 
 fn expand(path: &str, home: Option<&String>) -> PathBuf {
     match (path.strip_prefix("~/"), home) {
@@ -317,6 +335,27 @@ mod tests {
             assert!(text.contains(name), "{text}");
         }
         assert!(!text.contains("s3cret"), "{text}");
+    }
+
+    #[test]
+    fn a_pepper_is_taken_as_it_stands_and_never_shown() {
+        let of = |pepper| from(&[("PYOCO_AUTH_PEPPER", pepper)]).unwrap();
+        assert_eq!(of("").auth_pepper, None);
+        assert_eq!(of("  ").auth_pepper, None);
+        assert_ne!(of(" s3cret").auth_pepper, of("s3cret").auth_pepper);
+        let config = of(" s3cret");
+        assert!(config.auth_pepper.is_some() && config.unknown.is_empty());
+        assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+    }
+
+    #[test]
+    fn a_header_has_the_name_of_a_header() {
+        let of = |name| from(&[("PYOCO_HTTP_API_KEY_HEADER", name)]).map(|config| config.api_key_header);
+        assert_eq!(of("").unwrap(), "X-API-Key");
+        assert_eq!(of("X-Team-Key").unwrap(), "X-Team-Key");
+        for name in ["X Team", "clé", "a:b"] {
+            assert!(of(name).unwrap_err().to_string().contains("PYOCO_HTTP_API_KEY_HEADER"), "{name}");
+        }
     }
 
     #[test]

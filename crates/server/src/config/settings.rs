@@ -26,6 +26,14 @@ impl Settings {
         filled(&self.env).or_else(|| filled(&self.file))
     }
 
+    /// A setting with the blanks around it, which may be part of a secret.
+    pub(super) fn verbatim(&mut self, name: &'static str) -> Option<String> {
+        self.asked.insert(name);
+        let filled =
+            |values: &HashMap<String, String>| values.get(name).filter(|value| !value.is_empty()).cloned();
+        filled(&self.env).or_else(|| filled(&self.file))
+    }
+
     pub(super) fn text(&mut self, name: &'static str, default: &str) -> String {
         self.given(name).unwrap_or_else(|| default.to_owned())
     }

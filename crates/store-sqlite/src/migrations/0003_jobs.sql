@@ -4,6 +4,9 @@ ALTER TABLE runs ADD COLUMN started_at INTEGER;
 ALTER TABLE runs ADD COLUMN ended_at INTEGER;
 ALTER TABLE runs ADD COLUMN cancel_requested_at INTEGER;
 
+-- Of what has ended nothing but labels changes, so its last change is about its end. When it began only its log knows.
+UPDATE runs SET ended_at = updated_at WHERE status IN ('COMPLETED', 'FAILED', 'CANCELLED');
+
 -- One row for each run that is not hidden. A table and no index of `runs`, because SQLite writes an index again whenever a
 -- statement names one of its columns: this one changes only when a run comes, goes, or is hidden.
 CREATE TABLE job_places (

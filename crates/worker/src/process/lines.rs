@@ -17,6 +17,10 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// One read, and when lines that are waiting are stored although more could be read.
 const READ: usize = 64 * 1024;
 const BATCH: usize = 64 * 1024;
+/// The same for many short lines, of which each is more in memory than its text.
+const MOST_LINES: usize = 4_000;
+/// So much is made lines of before they are counted.
+const PIECE: usize = 4 * 1024;
 /// After the end of an attempt at most so much is still read: a pipe holds less, unless somebody goes on writing.
 const LEFT_OVER: usize = 2 << 20;
 /// Lines that an error message may quote.
@@ -53,34 +57,45 @@ impl Pipe {
             match self.receiver.try_read(&mut self.buffer) {
                 Ok(0) => break,
                 Ok(size) => {
-                    scribe.hear(self.buffer.get(..size).unwrap_or_default());
-                    self.drain(scribe, BATCH.saturating_sub(size));
+                    scribe.listen(self.buffer.get(..size).unwrap_or_default()).await;
+                    self.drain(scribe, BATCH.saturating_sub(size)).await;
                     scribe.store().await;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => break,
             }
         }
-        self.drain(scribe, LEFT_OVER);
+        // A child that goes on writing is not listened to for ever.
+        let mut left = LEFT_OVER;
+        while left > 0 {
+            let read = self.drain(scribe, BATCH.min(left)).await;
+            scribe.store().await;
+            if read == 0 {
+                break;
+            }
+            left = left.saturating_sub(read);
+        }
         scribe.finish();
         scribe.store().await;
     }
 
-    /// Reads what is there now. A process that has answered wrote everything before, so nothing of it is missed.
-    fn drain(&mut self, scribe: &mut Scribe<'_>, limit: usize) {
+    /// Reads what is there now, and says how much it was. A process that has answered wrote everything before, so nothing of it is
+    /// missed.
+    async fn drain(&mut self, scribe: &mut Scribe<'_>, limit: usize) -> usize {
         let mut total = 0;
         self.buffer.resize(READ, 0);
         while total < limit {
             match self.now.read(&mut self.buffer) {
-                Ok(0) => return,
+                Ok(0) => break,
                 Ok(size) => {
-                    scribe.hear(self.buffer.get(..size).unwrap_or_default());
+                    scribe.listen(self.buffer.get(..size).unwrap_or_default()).await;
                     total += size;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Err(_) => break,
             }
         }
+        total
     }
 }
 
@@ -138,6 +153,16 @@ impl<'a> Scribe<'a> {
         self.last.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
+    /// Hears bytes, and stores lines in between when they become many.
+    async fn listen(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(PIECE) {
+            self.hear(piece);
+            if self.lines.len() >= MOST_LINES {
+                self.store().await;
+            }
+        }
+    }
+
     fn hear(&mut self, mut bytes: &[u8]) {
         if self.keep > 0 {
             self.total += bytes.len();
@@ -173,11 +198,7 @@ impl<'a> Scribe<'a> {
         while self.partial.len() + bytes.len() > LONGEST_LINE {
             let (now, later) = bytes.split_at(LONGEST_LINE - self.partial.len());
             self.partial.extend_from_slice(now);
-            // Not in the middle of a character.
-            let whole = match std::str::from_utf8(&self.partial) {
-                Err(error) if error.error_len().is_none() => error.valid_up_to(),
-                Ok(_) | Err(_) => self.partial.len(),
-            };
+            let whole = whole_characters(&self.partial);
             let cut = self.partial.split_off(whole);
             self.end_line();
             self.partial = cut;
@@ -223,6 +244,23 @@ impl<'a> Scribe<'a> {
     }
 }
 
+/// How many of these bytes there are before a character that only begins at their end.
+fn whole_characters(bytes: &[u8]) -> usize {
+    // No character has more than four bytes: looking at the last three tells.
+    let tail = bytes.len().saturating_sub(3);
+    let begins = bytes.iter().enumerate().skip(tail).rev().find(|(_, byte)| **byte & 0xc0 != 0x80);
+    match begins {
+        Some((at, first)) => {
+            let wanted = match first.leading_ones() {
+                2..=4 => first.leading_ones() as usize,
+                _ => 1,
+            };
+            if at + wanted > bytes.len() { at } else { bytes.len() }
+        }
+        None => bytes.len(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +303,14 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_replaced() {
         assert_eq!(lines_of(&[b"a\xffb\n"]), ["a\u{fffd}b"]);
+    }
+
+    #[test]
+    fn a_long_line_with_bytes_that_are_no_text_is_split_between_characters_too() {
+        let mut bytes = b"\xffx".to_vec();
+        bytes.extend("é".repeat(LONGEST_LINE).bytes());
+        let lines = lines_of(&[&bytes, b"\n"]);
+        assert_eq!(lines.concat(), format!("\u{fffd}x{}", "é".repeat(LONGEST_LINE)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod graphs;
 pub(crate) mod index;
 pub(crate) mod jobs;
+pub(crate) mod keys;
 pub(crate) mod log;
 pub(crate) mod others;
 pub(crate) mod queue;

@@ -20,7 +20,7 @@ impl Access for Two {
             None => Err(NotAdmitted::NothingShown),
             Some(name @ ("ann" | "bob")) => {
                 let tenant = TenantId::new(&format!("{name}s-team")).unwrap();
-                Ok(Admitted { tenant: Some(tenant), key: Some(name.to_owned()) })
+                Ok(Admitted { tenant: Some(tenant), key: Some(name.to_owned()), ..Default::default() })
             }
             Some(_) => Err(NotAdmitted::Wrong),
         }

@@ -29,7 +29,7 @@ impl Access for Two {
             None => Err(NotAdmitted::NothingShown),
             Some(name @ ("ann" | "bob")) => {
                 let tenant = TenantId::new(&format!("{name}s-team")).unwrap();
-                Ok(Admitted { tenant: Some(tenant), key: Some(name.to_owned()) })
+                Ok(Admitted { tenant: Some(tenant), key: Some(name.to_owned()), ..Default::default() })
             }
             Some(_) => Err(NotAdmitted::Wrong),
         }
@@ -135,10 +135,17 @@ async fn a_page_of_another_site_gets_no_socket(site: Site) {
 async fn what_is_no_request_for_a_socket_is_told_so(site: Site) {
     let job = submitted(&site).await;
     let path = format!("/jobs/{job}/ws");
-    assert_eq!(get(&site, &path, &[]).await.code(400), "BAD_REQUEST");
+    let plain = get(&site, &path, &[]).await;
+    assert_eq!(plain.code(426), "UPGRADE_REQUIRED");
+    assert_eq!(
+        (plain.header("upgrade"), plain.header("sec-websocket-version")),
+        (Some("websocket"), Some("13"))
+    );
     let upgrade = [("connection", "upgrade"), ("upgrade", "websocket")];
-    assert_eq!(get(&site, &path, &upgrade).await.code(400), "BAD_REQUEST");
-    assert_eq!(Socket::open(&site, &path, &[("sec-websocket-version", "8")]).await.unwrap_err(), 400);
+    assert_eq!(get(&site, &path, &upgrade).await.code(426), "UPGRADE_REQUIRED");
+    assert_eq!(Socket::open(&site, &path, &[("sec-websocket-version", "8")]).await.unwrap_err(), 426);
+    let head = ask(&site, "HEAD", &path, &upgrade).await;
+    assert_eq!((head.status, head.header("allow")), (405, Some("GET")));
     assert_eq!(Socket::open(&site, "/jobs/nothing/ws", &[]).await.unwrap_err(), 404);
 }
 
@@ -160,7 +167,8 @@ impl Access for One {
 
 async fn a_socket_is_closed_when_its_key_is_taken_back(site: Site) {
     let access = Arc::new(One::default());
-    let settings = Settings { socket_ping: Duration::from_millis(50), ..Settings::default() };
+    let often = Duration::from_millis(50);
+    let settings = Settings { socket_ping: often, key_recheck: often, ..Settings::default() };
     let ann = site.for_one_with(access.clone(), Some("ann"), settings).await;
     let job = submitted(&ann).await;
     let mut socket = Socket::open(&ann, &format!("/jobs/{job}/ws"), &[("x-api-key", "ann")]).await.unwrap();

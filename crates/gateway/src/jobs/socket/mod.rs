@@ -11,7 +11,7 @@ mod wishes;
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use pyoco_core::notice::Notice;
 
@@ -58,7 +58,7 @@ pub(crate) async fn open(
     let watcher = app.engine.watch(&job);
     let follower = app.engine.follow_log(&job, after).await?;
     let kept = hosting.keep();
-    let guest = Guest::new(caller, &headers);
+    let guest = Guest::new(caller, &headers, app.clone());
     let session = Session::new(app, guest, job, follower, watcher, hosting.closing);
     let upgrade = upgrade
         .max_frame_size(LONGEST)
@@ -77,5 +77,14 @@ pub(crate) async fn open(
 /// Why a request is not one for a WebSocket.
 fn no_socket(rejection: WebSocketUpgradeRejection) -> Refusal {
     let detail = rejection.to_string();
-    Refusal::new(rejection.into_response().status(), detail).noticed(Notice::InvalidRequest)
+    let status = rejection.into_response().status();
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let refusal = Refusal::new(status, detail).noticed(Notice::InvalidRequest);
+        return refusal.with_header(header::ALLOW, HeaderValue::from_static("GET"));
+    }
+    Refusal::new(StatusCode::UPGRADE_REQUIRED, detail)
+        .noticed(Notice::InvalidRequest)
+        .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
+        .with_header(header::CONNECTION, HeaderValue::from_static("upgrade"))
+        .with_header(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
 }

@@ -5,6 +5,7 @@
 
 use axum::extract::ws::{Message, WebSocket};
 use pyoco_api::{Job, JobNews, JobProgress, JobWish};
+use pyoco_core::access::Role;
 use pyoco_core::command::CancelExecution;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::outcome::{Reason, Rejection};
@@ -43,6 +44,7 @@ enum Event {
     Changed,
     Lines(Result<Option<Vec<NumberedLine>>, EngineError>),
     Tick,
+    KeyIsDue,
 }
 
 impl Session {
@@ -78,6 +80,10 @@ impl Session {
         let ping = self.app.settings.socket_ping;
         let mut tick = tokio::time::interval_at(Instant::now() + ping, ping);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Also while everything is in motion: a key that is taken back ends it soon.
+        let recheck = self.app.settings.key_recheck;
+        let mut key_due = tokio::time::interval_at(Instant::now() + recheck, recheck);
+        key_due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard_at = Instant::now();
         let mut patience = Patience::new(heard_at);
         self.tell_state(line).await?;
@@ -89,6 +95,7 @@ impl Session {
                 _ = self.watcher.changed() => Event::Changed,
                 lines = self.follower.next() => Event::Lines(lines),
                 _ = tick.tick() => Event::Tick,
+                _ = key_due.tick() => Event::KeyIsDue,
             };
             match event {
                 Event::Heard(heard) => {
@@ -105,12 +112,11 @@ impl Session {
                     return Err(End::BROKEN);
                 }
                 Event::Tick if heard_at.elapsed() >= ping * PINGS => return Err(End::SILENT),
+                Event::KeyIsDue if self.guest.may_stay().await => {}
+                Event::KeyIsDue => return Err(End::NOT_ADMITTED),
                 Event::Tick => {
-                    if !self.guest.may_stay(&*self.app.access).await {
-                        return Err(End::NOT_ADMITTED);
-                    }
-                    // Somebody may have written and died before anybody was told.
-                    self.follower.look_again().await;
+                    // Somebody may have written and died before anybody was told. What cannot be read now is, before it is missed.
+                    let _ = self.follower.look_again().await;
                     line.ping().await?;
                 }
             }
@@ -148,7 +154,10 @@ impl Session {
             let message = format!("reason: it is longer than {REASON} characters");
             return line.say(&JobNews::Error { code: Code::InvalidInput.to_string(), message }).await;
         }
-        let told = self.app.tell(&self.guest.caller, &self.job, CancelExecution { reason }).await;
+        let told = match self.guest.caller.must_have(Role::Submit) {
+            Ok(()) => self.app.tell(&self.guest.caller, &self.job, CancelExecution { reason }).await,
+            Err(refusal) => Err(refusal),
+        };
         let refusal = match told {
             // It has ended: that is told anyway.
             Ok(Ok(()) | Err(EngineError::Rejected(Rejection { reason: Reason::Ended(_), .. }))) => {

@@ -1,0 +1,201 @@
+//! The table of routes: where each leads, and what its caller needs. The router, the door, the description and the tests all read
+//! this one; a route that is not in it does not exist.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::MethodRouter;
+use pyoco_core::access::Role;
+
+use crate::{App, docs, executions, graphs, health, jobs, metrics, runs, tags, waits, workers};
+
+/// One kind of request, and what its caller needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteInfo {
+    /// Where it is, with the names of what varies in braces.
+    pub path: &'static str,
+    /// How it is asked for. `HEAD` needs what `GET` needs.
+    pub method: Method,
+    /// The smallest role that may; anybody, also without a key, when there is none.
+    pub needs: Option<Role>,
+}
+
+/// A path, with what is there for each method.
+pub(crate) struct Route {
+    pub(crate) path: &'static str,
+    pub(crate) methods: MethodRouter<App>,
+    needs: Vec<(Method, Option<Role>)>,
+}
+
+impl Route {
+    /// Nothing is here yet.
+    pub(crate) fn at(path: &'static str) -> Self {
+        Self { path, methods: MethodRouter::new(), needs: Vec::new() }
+    }
+
+    /// Looking takes the smallest role there is.
+    pub(crate) fn get<T: 'static>(self, handler: impl Handler<T, App>) -> Self {
+        self.with(Method::GET, Role::Read, |methods| methods.get(handler))
+    }
+
+    fn post<T: 'static>(self, handler: impl Handler<T, App>) -> Self {
+        self.with(Method::POST, Role::Submit, |methods| methods.post(handler))
+    }
+
+    fn put<T: 'static>(self, handler: impl Handler<T, App>) -> Self {
+        self.with(Method::PUT, Role::Submit, |methods| methods.put(handler))
+    }
+
+    fn patch<T: 'static>(self, handler: impl Handler<T, App>) -> Self {
+        self.with(Method::PATCH, Role::Submit, |methods| methods.patch(handler))
+    }
+
+    fn delete<T: 'static>(self, handler: impl Handler<T, App>) -> Self {
+        self.with(Method::DELETE, Role::Submit, |methods| methods.delete(handler))
+    }
+
+    /// For everybody, also without a key.
+    pub(crate) fn public(mut self) -> Self {
+        self.needs.iter_mut().for_each(|(_, role)| *role = None);
+        self
+    }
+
+    fn with(
+        mut self,
+        method: Method,
+        role: Role,
+        add: impl FnOnce(MethodRouter<App>) -> MethodRouter<App, Infallible>,
+    ) -> Self {
+        self.methods = add(self.methods);
+        self.needs.push((method, Some(role)));
+        self
+    }
+
+    /// Its lines of the table.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = RouteInfo> {
+        let path = self.path;
+        self.needs.iter().map(move |(method, needs)| RouteInfo {
+            path,
+            method: method.clone(),
+            needs: *needs,
+        })
+    }
+}
+
+/// All of them.
+pub(crate) fn table() -> Vec<RouteInfo> {
+    let described = docs::routes(Default::default());
+    api().iter().chain(&described).flat_map(Route::lines).collect()
+}
+
+/// What each route needs, to be looked up at every request.
+pub(crate) struct Needs(HashMap<&'static str, Vec<(Method, Option<Role>)>>);
+
+impl Needs {
+    pub(crate) fn of_all() -> Self {
+        let mut needs = HashMap::<_, Vec<_>>::new();
+        for RouteInfo { path, method, needs: role } in table() {
+            needs.entry(path).or_default().push((method, role));
+        }
+        Self(needs)
+    }
+
+    /// The role that a request takes; none if it is for everybody. What is not in the table is for nobody without a key, and a
+    /// change there takes what every change takes.
+    pub(crate) fn of(&self, path: Option<&str>, method: &Method) -> Option<Role> {
+        let is_look = method.is_safe();
+        let asked = if *method == Method::HEAD { &Method::GET } else { method };
+        let known = path.and_then(|path| self.0.get(path));
+        match known.and_then(|methods| methods.iter().find(|(known, _)| known == asked)) {
+            Some((_, role)) => *role,
+            // A method that a public path does not have: that is told to everybody.
+            None if known.is_some_and(|methods| methods.iter().all(|(_, role)| role.is_none())) => None,
+            None if is_look => Some(Role::Read),
+            None => Some(Role::Submit),
+        }
+    }
+}
+
+/// What the gateway is for. The description of it is `docs`'.
+pub(crate) fn api() -> Vec<Route> {
+    let at = Route::at;
+    vec![
+        at("/health").get(health::health).public(),
+        at("/metrics").get(metrics::metrics),
+        at("/runs").get(runs::list::list).post(runs::submit::submit),
+        at("/runs/yaml").post(runs::submit_yaml::submit_yaml).get(runs::get::get_named_yaml),
+        at("/runs/{run_id}").get(runs::get::get),
+        at("/runs/{run_id}/tasks").get(runs::tasks::tasks),
+        at("/runs/{run_id}/watch").get(runs::watch::watch),
+        at("/runs/{run_id}/cancel").post(runs::cancel::cancel),
+        at("/runs/{run_id}/logs").get(runs::logs::get),
+        at("/runs/{run_id}/logs/stream").get(runs::logs::stream),
+        at("/jobs").get(jobs::list::list).post(jobs::create::create),
+        at("/jobs/{id}").get(jobs::get::get).delete(jobs::delete::delete),
+        at("/jobs/{id}/logs").get(jobs::logs::get),
+        at("/jobs/{id}/logs/stream").get(jobs::logs::stream),
+        // To cancel over it takes more than to open it; the session sees to that.
+        at("/jobs/{id}/ws").get(jobs::socket::open),
+        at("/jobs/{id}/tags").get(tags::job::list).post(tags::job::add),
+        at("/jobs/{id}/tags/{tag}").delete(tags::job::remove),
+        at("/tags").get(tags::list::list),
+        at("/executions").get(executions::list::list).post(executions::create::create),
+        at("/executions/{executionId}").get(executions::get::get),
+        at("/executions/{executionId}/start").post(executions::commands::start),
+        at("/executions/{executionId}/cancel").post(executions::commands::cancel),
+        at("/executions/{executionId}/archive").post(executions::commands::archive),
+        at("/executions/{executionId}/retry").post(executions::retry::retry),
+        at("/executions/{executionId}/events").get(executions::events::events),
+        at("/executions/{executionId}/events/stream").get(executions::stream::stream),
+        at("/executions/{executionId}/nodes/{nodeId}/start").post(executions::nodes::start),
+        at("/executions/{executionId}/nodes/{nodeId}/progress").post(executions::nodes::progress),
+        at("/executions/{executionId}/nodes/{nodeId}/wait").post(executions::nodes::wait),
+        at("/executions/{executionId}/nodes/{nodeId}/resume").post(executions::nodes::resume),
+        at("/executions/{executionId}/nodes/{nodeId}/success").post(executions::nodes::success),
+        at("/executions/{executionId}/nodes/{nodeId}/fail").post(executions::nodes::fail),
+        at("/executions/{executionId}/nodes/{nodeId}/cancel").post(executions::nodes::cancel),
+        at("/graphs").get(graphs::list::list),
+        at("/graphs/{graphId}").get(graphs::get::get).put(graphs::put::put).delete(graphs::delete::delete),
+        at("/waits").get(waits::list),
+        at("/workers").get(workers::list),
+        at("/workers/{worker_id}").patch(workers::hide),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_everybody_is_exactly_this() {
+        let public: Vec<&str> =
+            table().iter().filter(|route| route.needs.is_none()).map(|route| route.path).collect();
+        assert_eq!(public, ["/health", "/", "/openapi.json", "/docs/{*path}", "/docs", "/docs/"]);
+    }
+
+    #[test]
+    fn to_look_takes_the_role_read_and_to_change_submit() {
+        for RouteInfo { path, method, needs } in table() {
+            let wanted = if method == Method::GET { Role::Read } else { Role::Submit };
+            assert!(needs.is_none_or(|needs| needs == wanted), "{method} {path}: {needs:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_for_nobody_without_a_key() {
+        let needs = Needs::of_all();
+        let of = |path, method: &str| needs.of(path, &method.parse().unwrap());
+        assert_eq!(of(Some("/health"), "GET"), None);
+        assert_eq!(of(Some("/health"), "HEAD"), None);
+        assert_eq!(of(Some("/health"), "DELETE"), None, "that it has no such method is no secret");
+        assert_eq!(of(Some("/runs"), "HEAD"), Some(Role::Read));
+        assert_eq!(of(Some("/runs"), "POST"), Some(Role::Submit));
+        for path in [None, Some("/runs/"), Some("/health/"), Some("/healthy"), Some("")] {
+            assert_eq!(of(path, "GET"), Some(Role::Read), "{path:?}");
+            assert_eq!(of(path, "POST"), Some(Role::Submit), "{path:?}");
+            assert_eq!(of(path, "BREW"), Some(Role::Submit), "{path:?}");
+        }
+    }
+}
