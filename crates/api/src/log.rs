@@ -42,7 +42,9 @@ pub struct LogPage {
     /// What to send as `sinceToken` to go on behind this page. It is the one that was sent when there is nothing new.
     pub next_token: String,
     /// Everything up to this line was looked at.
+    #[serde(default)]
     pub through_seq: u64,
     /// The last line that there was. When it was looked at there is nothing more for now.
+    #[serde(default)]
     pub last_seq: u64,
 }
