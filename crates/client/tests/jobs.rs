@@ -26,7 +26,7 @@ fn job() -> serde_json::Value {
 }
 
 fn nothing() -> Reply {
-    Reply::Raw(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())
+    Reply::Raw(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_vec())
 }
 
 fn line(asked: &Asked) -> String {
