@@ -107,15 +107,19 @@ impl Lines {
         end
     }
 
-    /// Stores everything that was said. Good before the process ends.
+    /// Stores everything that was said, also what somebody is storing now. Good before the process ends.
     pub async fn flush(&self) {
-        let executions: Vec<ExecutionId> = self.said().waiting.keys().cloned().collect();
-        let writes = executions.iter().map(|execution| self.write_said(execution));
-        futures_util::stream::iter(writes).for_each_concurrent(SIDE_BY_SIDE, |write| write).await;
+        self.store_said().await;
         // Those who took something before are waited for.
         for turn in &self.shared.turns {
             drop(turn.lock().await);
         }
+    }
+
+    async fn store_said(&self) {
+        let executions: Vec<ExecutionId> = self.said().waiting.keys().cloned().collect();
+        let writes = executions.iter().map(|execution| self.write_said(execution));
+        futures_util::stream::iter(writes).for_each_concurrent(SIDE_BY_SIDE, |write| write).await;
     }
 
     /// What an appended record says about its execution is told to those who read logs. It is not waited for: when the process dies
@@ -148,7 +152,7 @@ impl Lines {
                     None => {
                         tokio::time::sleep(PAUSE).await;
                         this.said().is_seen_to = false;
-                        this.flush().await;
+                        this.store_said().await;
                     }
                 }
             });
