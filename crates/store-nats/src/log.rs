@@ -29,6 +29,10 @@ const PAGE: usize = 1000;
 /// one, which the look in between does not show yet. The pauses double; together they are half a second.
 const ATTEMPTS: u32 = 9;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// How long an append waits for a leader that the stream has lost or that is not known everywhere yet, and how often it looks. Nothing
+/// was stored meanwhile, so it may be said again.
+const LEADERLESS: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Which record of its execution a message is.
 const VERSION: &str = "Pyoco-Version";
@@ -68,7 +72,9 @@ impl EventLog for NatsStore {
             Some(head) if head.version == expected => Some(head.sequence),
             Some(_) | None => None,
         };
-        for attempt in 0..ATTEMPTS {
+        let leaderless = tokio::time::Instant::now() + LEADERLESS;
+        let mut attempt = 0;
+        while attempt < ATTEMPTS {
             let sequence = match behind {
                 Some(sequence) => sequence,
                 None => {
@@ -94,6 +100,10 @@ impl EventLog for NatsStore {
                     if attempt > 0 {
                         tokio::time::sleep(FIRST_PAUSE * 2_u32.pow(attempt)).await;
                     }
+                    attempt += 1;
+                }
+                Err(PublishError::NoStream) if tokio::time::Instant::now() < leaderless => {
+                    tokio::time::sleep(LOOK).await;
                 }
                 Err(error) => return Err(error.into_store(APPEND).into()),
             }
