@@ -70,7 +70,7 @@ deny:
 ## Our server next to pyoco-server 0.5.1 of PyPI (which needs Python 3.12; its packages, pinned, go into target/). The table of
 ## docs/performance.md comes from here.
 bench:
-	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker
+	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker --bin pyoco-server-admin
 	cargo run --release --quiet -p pyoco-bench
 
 ## Criterion benches of the core and the compiler.

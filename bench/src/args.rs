@@ -13,9 +13,9 @@ usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python P
   --check         end with 2 when a target is missed or was not measured
   --only WHICH    measure one of the two
   --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists of the server with its embedded
-                  store; commands, event-streams, history-at, log-lines, log-latency, log-not-modified or tags of what only
-                  this server has; or nats-runs, nats-cancel, nats-submit, nats-lists, nats-workers, nats-commands,
-                  nats-log-lines, nats-log-latency or nats-log-not-modified of gateway and workers around a nats-server;
+                  store; commands, event-streams, history-at, log-lines, log-latency, log-not-modified, tags, keys, prune or metrics of
+                  what only this server has; or nats-runs, nats-cancel, nats-submit, nats-lists, nats-workers, nats-commands,
+                  nats-log-lines, nats-log-latency, nats-log-not-modified or nats-metrics of gateway and workers around a nats-server;
                   all unless named
   --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
   --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 1, as

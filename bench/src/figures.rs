@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Failure;
-use crate::measure::{history, logs, streams};
+use crate::measure::{history, keys, logs, metrics, prune, streams};
 use crate::stats::Figure;
 use crate::tagged;
 
@@ -25,6 +25,9 @@ pub(crate) enum Part {
     LogLatency,
     LogNotModified,
     Tags,
+    Keys,
+    Prune,
+    Metrics,
     NatsRuns,
     NatsCancel,
     NatsSubmit,
@@ -34,6 +37,7 @@ pub(crate) enum Part {
     NatsLogLines,
     NatsLogLatency,
     NatsLogNotModified,
+    NatsMetrics,
 }
 
 impl Part {
@@ -49,7 +53,7 @@ impl Part {
         Self::Lists,
     ];
     /// What only this server has, with its embedded store.
-    pub(crate) const EXECUTIONS: [Self; 7] = [
+    pub(crate) const EXECUTIONS: [Self; 10] = [
         Self::Commands,
         Self::EventStreams,
         Self::HistoryAt,
@@ -57,9 +61,12 @@ impl Part {
         Self::LogLatency,
         Self::LogNotModified,
         Self::Tags,
+        Self::Keys,
+        Self::Prune,
+        Self::Metrics,
     ];
     /// On this server as gateway and workers around a nats-server.
-    pub(crate) const NATS: [Self; 9] = [
+    pub(crate) const NATS: [Self; 10] = [
         Self::NatsRuns,
         Self::NatsCancel,
         Self::NatsSubmit,
@@ -69,6 +76,7 @@ impl Part {
         Self::NatsLogLines,
         Self::NatsLogLatency,
         Self::NatsLogNotModified,
+        Self::NatsMetrics,
     ];
     /// Of these, the logs of jobs.
     pub(crate) const NATS_LOGS: [Self; 3] =
@@ -96,6 +104,9 @@ impl Part {
             Self::LogLatency => "log-latency",
             Self::LogNotModified => "log-not-modified",
             Self::Tags => "tags",
+            Self::Keys => "keys",
+            Self::Prune => "prune",
+            Self::Metrics => "metrics",
             Self::NatsRuns => "nats-runs",
             Self::NatsCancel => "nats-cancel",
             Self::NatsSubmit => "nats-submit",
@@ -105,6 +116,7 @@ impl Part {
             Self::NatsLogLines => "nats-log-lines",
             Self::NatsLogLatency => "nats-log-latency",
             Self::NatsLogNotModified => "nats-log-not-modified",
+            Self::NatsMetrics => "nats-metrics",
         }
     }
 }
@@ -147,6 +159,11 @@ pub(crate) enum Metric {
     LogAge { reader: logs::Reader },
     LogNotModified,
     Tagged { asked: tagged::Asked },
+    Request { is_keyed: bool },
+    BesideBadKeys { are_there: bool },
+    SubmitBesidePrune { is_pruning: bool },
+    Pruned,
+    Metrics,
     Naps { workers: usize },
     Noops { workers: usize },
     MessagesOfSubmission,
@@ -204,6 +221,23 @@ impl Metric {
                     thousands(tagged::TAGS)
                 );
             }
+            Self::Request { is_keyed: false } => "GET /runs/ID, no keys asked for",
+            Self::Request { is_keyed: true } => "GET /runs/ID with an API key",
+            Self::BesideBadKeys { are_there: false } => "GET /runs/ID with an API key, alone",
+            Self::BesideBadKeys { are_there: true } => {
+                return format!("GET /runs/ID with an API key, beside {} bad keys a second", keys::BAD_KEYS);
+            }
+            Self::SubmitBesidePrune { is_pruning: false } => "POST /runs, one client",
+            Self::SubmitBesidePrune { is_pruning: true } => {
+                return format!(
+                    "POST /runs, one client, while {} runs are removed",
+                    thousands(prune::FINISHED)
+                );
+            }
+            Self::Pruned => "runs removed, beside one client that submits",
+            Self::Metrics => {
+                return format!("GET /metrics, {} runs stored", thousands(metrics::STORED));
+            }
             Self::Naps { workers } => return format!("end to end, a task of 20 ms, {}", processes(workers)),
             Self::Noops { workers } => return format!("end to end, one no-op task, {}", processes(workers)),
             Self::MessagesOfSubmission => "messages to the nats-server for one submission",
@@ -225,6 +259,7 @@ impl Metric {
             | Self::EventStreams
             | Self::LogLines { .. }
             | Self::LogLinesFollowed
+            | Self::Pruned
             | Self::Naps { .. }
             | Self::Noops { .. } => "/s",
             Self::MessagesOfSubmission | Self::MessagesOfRun => "messages",
@@ -240,6 +275,10 @@ impl Metric {
             | Self::LogAge { .. }
             | Self::LogNotModified
             | Self::Tagged { .. }
+            | Self::Request { .. }
+            | Self::BesideBadKeys { .. }
+            | Self::SubmitBesidePrune { .. }
+            | Self::Metrics
             | Self::Start => "ms",
             Self::IdleMemory | Self::MemoryAfterLoad | Self::MemoryOfAll => "MiB",
         }

@@ -4,10 +4,13 @@ mod cancel;
 mod commands;
 pub(crate) mod executions;
 pub(crate) mod history;
+pub(crate) mod keys;
 mod lists;
 pub(crate) mod logs;
 mod messages;
+pub(crate) mod metrics;
 pub(crate) mod nats;
+pub(crate) mod prune;
 mod runs;
 pub(crate) mod streams;
 mod tags;
@@ -95,7 +98,10 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
         | Part::LogLines
         | Part::LogLatency
         | Part::LogNotModified
-        | Part::Tags => {}
+        | Part::Tags
+        | Part::Prune
+        | Part::Metrics
+        | Part::Keys => {}
         Part::NatsSubmit
         | Part::NatsRuns
         | Part::NatsLists
@@ -104,7 +110,8 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
         | Part::NatsCommands
         | Part::NatsLogLines
         | Part::NatsLogLatency
-        | Part::NatsLogNotModified => {}
+        | Part::NatsLogNotModified
+        | Part::NatsMetrics => {}
         Part::SingleRuns => {
             figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
         }

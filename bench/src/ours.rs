@@ -1,7 +1,7 @@
 //! Our own server: one process, embedded storage with fsync, a worker inside.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -18,7 +18,8 @@ const RUNS_AT_ONCE: &str = "2";
 const STORE: &str = "store";
 const SEEDING_CONNECTIONS: usize = 64;
 /// How what is measured is built.
-pub(crate) const BUILD: &str = "cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker";
+pub(crate) const BUILD: &str =
+    "cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker --bin pyoco-server-admin";
 
 /// Our server, built, and the interpreter for its tasks.
 pub(crate) struct Ours<'a> {
@@ -37,17 +38,37 @@ impl<'a> Ours<'a> {
     /// A folder for data, with where in it the server stores.
     pub(crate) fn fresh_store(&self) -> Result<(TempDir, PathBuf), Failure> {
         let data = self.places.fresh_data()?;
-        let store = data.path().join(STORE);
+        let store = Self::store_in(data.path());
         Ok((data, store))
+    }
+
+    /// The folder of the store, in that of the data.
+    pub(crate) fn store_in(data: &Path) -> PathBuf {
+        data.join(STORE)
+    }
+
+    /// The tool that makes keys.
+    pub(crate) fn admin(&self) -> &Path {
+        &self.places.admin
     }
 
     /// Starts the server on what `data` holds.
     pub(crate) async fn start_on(&self, data: TempDir) -> Result<Stack, Failure> {
+        self.start_with(data, &[]).await
+    }
+
+    /// The same, with settings of its own.
+    pub(crate) async fn start_with(
+        &self,
+        data: TempDir,
+        settings: &[(&str, &str)],
+    ) -> Result<Stack, Failure> {
         let address = free_address().await?;
         let mut command = Command::new(&self.places.server);
         command
             .env("PYTHONPATH", &self.places.flows)
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .envs(settings.iter().copied())
             .current_dir(data.path());
         command.args(["up", "--host", "127.0.0.1", "--port", &address.port().to_string()]);
         command.arg("--data-dir").arg(data.path().join(STORE)).arg("--python").arg(&self.python);

@@ -32,6 +32,8 @@ pub(crate) struct Places {
     pub(crate) server: PathBuf,
     /// Our own worker.
     pub(crate) worker: PathBuf,
+    /// The tool that makes API keys.
+    pub(crate) admin: PathBuf,
     /// Where `make test` installs packages, a nats-server among them.
     pub(crate) test_venv: PathBuf,
 }
@@ -50,6 +52,7 @@ impl Places {
             report: target.join("bench.md"),
             server: target.join("release/pyoco-server"),
             worker: target.join("release/pyoco-worker"),
+            admin: target.join("release/pyoco-server-admin"),
             test_venv: root.join(".venv"),
         }
     }

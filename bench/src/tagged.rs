@@ -195,6 +195,8 @@ fn row(number: usize) -> Result<IndexRow, Failure> {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     })
 }
 

@@ -59,7 +59,22 @@ pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
         Asked::ALL.into_iter().map(|asked| p99(Metric::Tagged { asked })).collect();
     let tagged = tagged.and_then(|all| all.into_iter().max_by(f64::total_cmp));
     verdicts.push(at_most("jobs by tags of 1,000,000: the slowest p99 at most 10 ms", tagged, "ms", 10.0));
+    let added = |plain, other| Some((middle(ours, other)? - middle(ours, plain)?) * 1_000.0);
+    let keyed = |is_keyed| Metric::Request { is_keyed };
+    verdicts.push(at_most("a key adds at most 50 µs", added(keyed(false), keyed(true)), "µs", 50.0));
+    let beside = |are_there| p99(Metric::BesideBadKeys { are_there });
+    let moved = beside(true).zip(beside(false)).map(|(with, without)| with / without);
+    verdicts.push(at_most("1,000 bad keys a second move p99 by at most 20 %", moved, "×", 1.2));
+    let beside = |is_pruning| p99(Metric::SubmitBesidePrune { is_pruning });
+    let moved = beside(true).zip(beside(false)).map(|(with, without)| with / without);
+    verdicts.push(at_most("a prune of 100,000 runs: submit p99 at most 2×", moved, "×", 2.0));
+    verdicts.push(metrics(ours));
     verdicts
+}
+
+fn metrics(ours: &Figures) -> Verdict {
+    let time = ours.of.get(&Metric::Metrics).and_then(|figure| figure.p99);
+    at_most("/metrics with 100,000 runs: p99 at most 10 ms", time, "ms", 10.0)
 }
 
 /// How soon a line is seen by those who follow a log.
@@ -107,6 +122,7 @@ pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {
                 500.0,
             ),
             not_modified(ours),
+            metrics(ours),
         ]),
         Sync::Always => {
             verdicts.push(at_least("end to end at least 0.6× the bare loop", share(Metric::EndToEnd), 0.6));

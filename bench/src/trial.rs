@@ -79,6 +79,10 @@ async fn measure_one(
         trial.ours.add(nats::commands(&ours, sync).await);
     }
     trial.ours.add(nats::logs(&ours, sync, parts).await);
+    // To read writes nothing: how the disk is synced does not matter.
+    if parts.include(Part::NatsMetrics) && sync == Sync::Default {
+        trial.ours.add(nats::figures_of_gateway(&ours).await);
+    }
     if (parts.include(Part::NatsSubmit) || parts.include(Part::NatsRuns))
         && let Err(error) = bare(args, &ours, &mut trial).await
     {

@@ -10,14 +10,19 @@ const OWN: &[(&str, &[&str])] = &[
     ("pyoco-core", &[]),
     ("pyoco-flow", &["pyoco-core"]),
     ("pyoco-ports", &["pyoco-core"]),
+    ("pyoco-wheels", &[]),
+    ("pyoco-figures", &[]),
     ("pyoco-access", &["pyoco-core", "pyoco-ports"]),
-    ("pyoco-engine", &["pyoco-core", "pyoco-flow", "pyoco-ports"]),
+    ("pyoco-engine", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-figures"]),
     ("pyoco-store-memory", &["pyoco-core", "pyoco-ports"]),
-    ("pyoco-store-sqlite", &["pyoco-core", "pyoco-ports"]),
+    ("pyoco-store-sqlite", &["pyoco-core", "pyoco-ports", "pyoco-figures"]),
     ("pyoco-store-nats", &["pyoco-core", "pyoco-ports"]),
     ("pyoco-api", &["pyoco-core"]),
-    ("pyoco-worker", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-engine"]),
-    ("pyoco-gateway", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-engine", "pyoco-api"]),
+    ("pyoco-worker", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-engine", "pyoco-figures"]),
+    (
+        "pyoco-gateway",
+        &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-engine", "pyoco-api", "pyoco-figures"],
+    ),
     ("pyoco-client", &["pyoco-api"]),
 ];
 
@@ -32,6 +37,7 @@ const ROOMS: &[(&str, &str)] = &[
     ("rusqlite", "pyoco-store-sqlite"),
     ("async-nats", "pyoco-store-nats"),
     ("axum", "pyoco-gateway"),
+    ("prometheus-client", "pyoco-figures"),
     ("clap", "pyoco-cli"),
 ];
 

@@ -1,7 +1,7 @@
 //! What programs outside ask of this server alone: commands, streams of events, history, and jobs with logs and tags. The original has
 //! none of it.
 
-use super::{commands, history, logs, streams, tags};
+use super::{commands, history, keys, logs, metrics, prune, streams, tags};
 use crate::figures::{Figures, Metric, Part, Parts};
 use crate::ours::Ours;
 use crate::subject::Subject as _;
@@ -22,6 +22,15 @@ pub(crate) async fn measure(ours: &Ours<'_>, parts: &Parts) -> Figures {
 async fn measure_one(ours: &Ours<'_>, part: Part, figures: &mut Figures) -> Result<(), Failure> {
     if part == Part::Tags {
         return tags::measure(ours, figures).await;
+    }
+    if part == Part::Keys {
+        return keys::measure(ours, figures).await;
+    }
+    if part == Part::Metrics {
+        return metrics::measure(ours, figures).await;
+    }
+    if part == Part::Prune {
+        return prune::measure(ours, figures).await;
     }
     let is_log = [Part::LogLines, Part::LogLatency, Part::LogNotModified].contains(&part);
     let stack = ours.start(!is_log).await?;

@@ -1,7 +1,7 @@
 //! The measurements on a nats-server that is somebody's own process: the same for the original and for ours, and for ours what only it
 //! promises.
 
-use super::{cancel, commands as node_commands, lists, logs as job_logs, messages, runs, submit};
+use super::{cancel, commands as node_commands, lists, logs as job_logs, messages, metrics, runs, submit};
 use crate::broker::Sync;
 use crate::distributed::Distributed;
 use crate::figures::{Figures, Metric, Part, Parts};
@@ -96,6 +96,16 @@ pub(crate) async fn commands(ours: &Distributed<'_>, sync: Sync) -> Figures {
             stack.stop().await;
         }
         Err(error) => figures.problems.push(error.to_string()),
+    }
+    figures
+}
+
+/// What it takes to read the figures of our gateway.
+pub(crate) async fn figures_of_gateway(ours: &Distributed<'_>) -> Figures {
+    progress(Distributed::NAME, Part::NatsMetrics.name());
+    let mut figures = Figures::default();
+    if let Err(error) = metrics::measure(ours, &mut figures).await {
+        figures.problems.push(error.to_string());
     }
     figures
 }

@@ -82,6 +82,9 @@ pub struct Execution {
     /// The execution that repeats it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_by: Option<String>,
+    /// The trace that its caller was in, as a `traceparent` of the W3C.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The number of the last event that this shows.
     pub seq: u64,
     /// What its author should know.

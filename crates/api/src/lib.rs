@@ -4,6 +4,8 @@
 //! An answer may have members that are not named here: they are kept in `extra`, never refused. Not here: how a request is
 //! checked (gateway), and what an execution is (core).
 
+mod audit;
+mod bulk;
 mod command;
 mod denial;
 mod error;
@@ -20,6 +22,8 @@ mod waiting;
 mod watch;
 mod worker;
 
+pub use audit::{AuditActor, AuditEntry, AuditOutcome, AuditPage};
+pub use bulk::{BulkAction, BulkFailure, BulkFilter, BulkReport, BulkRequest, BulkSkip};
 pub use command::{
     Accepted, CreateExecution, FailNode, PutWaiting, ReportProgress, ResumeNode, RetryExecution, StartNode,
     SucceedNode, Why,

@@ -123,7 +123,7 @@ fn wrong_arguments_say_what_is_wrong_how_it_is_used_and_what_to_try() {
         (
             &["cancel"],
             "the following arguments are required: --run-id",
-            "pyoco-client cancel [OPTIONS] --run-id <RUN_ID>",
+            "pyoco-client cancel [OPTIONS] --run-id <RUN_ID> pyoco-client cancel [OPTIONS] --where <NAME=VALUE>...",
             "pyoco-client cancel --help",
         ),
         (

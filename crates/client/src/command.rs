@@ -1,9 +1,9 @@
 //! What every command to an execution is sent with: the key under which it may be repeated, and the thread it belongs to.
 
-use pyoco_api::Accepted;
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::answer::Answer;
@@ -41,12 +41,12 @@ impl Default for CommandOptions {
 
 impl Client {
     /// Sends a command.
-    pub(crate) async fn command(
+    pub(crate) async fn command<T: DeserializeOwned>(
         &self,
         segments: &[&str],
         body: &impl Serialize,
         options: &CommandOptions,
-    ) -> Result<Answer<Accepted>, Error> {
+    ) -> Result<Answer<T>, Error> {
         let outgoing = self.request(&Method::POST, segments)?;
         let mut outgoing = under_key(outgoing, Some(&options.idempotency_key))?;
         if let Some(thread) = &options.correlation_id {

@@ -5,12 +5,15 @@
 //! connection. Not here: what a run is, and how anything is shown to people.
 
 mod answer;
+mod audit;
+mod bulk;
 mod command;
 mod connection;
 mod error;
 mod executions;
 mod follow;
 mod graphs;
+mod health;
 mod jobs;
 mod logs;
 mod nodes;
@@ -25,6 +28,7 @@ mod watch;
 mod workers;
 
 pub use answer::Answer;
+pub use audit::AuditFilter;
 pub use command::CommandOptions;
 pub use error::{Call, Error, StatusError};
 pub use executions::ExecutionFilter;

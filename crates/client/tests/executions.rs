@@ -10,8 +10,8 @@
 mod support;
 
 use pyoco_client::api::{
-    CreateExecution, ErrorInfo, FailNode, PutWaiting, ReportProgress, ResumeNode, RetryExecution, StartNode,
-    Status, SucceedNode, Why,
+    BulkAction, BulkFilter, BulkRequest, CreateExecution, ErrorInfo, FailNode, PutWaiting, ReportProgress,
+    ResumeNode, RetryExecution, StartNode, Status, SucceedNode, Why,
 };
 use pyoco_client::{Client, CommandOptions, Error, ExecutionFilter, GraphFormat, WaitFilter};
 use serde_json::{Value, json};
@@ -57,6 +57,37 @@ async fn an_execution_is_created_under_a_key_and_as_part_of_a_thread() {
         (Some("k 1"), Some("c-1"))
     );
     let sent = json!({"graphId": "approval", "input": {"x": [null, 1.5]}, "tag": "gpu", "tags": ["a b"], "graphVersion": 3});
+    assert_eq!(asked.json(), sent);
+}
+
+#[tokio::test]
+async fn many_are_asked_at_once_and_each_is_answered_for() {
+    let gateway = Gateway::start(|_, _| {
+        let body = json!({
+            "action": "retry", "dryRun": false, "matched": 3, "done": ["a"], "created": ["n"],
+            "skipped": [{"id": "b", "why": "ALREADY_RETRIED"}],
+            "failed": [{"id": "c", "code": "UNAVAILABLE", "message": "later"}], "nextCursor": "on",
+        });
+        json(200, body.to_string())
+    });
+    let filter = BulkFilter { status: vec!["FAILED".to_owned()], ..BulkFilter::default() };
+    let request = BulkRequest {
+        action: BulkAction::Retry,
+        filter: Some(filter),
+        all: false,
+        dry_run: false,
+        limit: Some(7),
+        cursor: Some("here".to_owned()),
+        reason: None,
+    };
+    let answer = client(&gateway).bulk(&request, &CommandOptions::under("k")).await.unwrap();
+    assert_eq!((answer.matched, answer.done[0].as_str(), answer.created[0].as_str()), (3, "a", "n"));
+    assert_eq!(answer.skipped[0].why, "ALREADY_RETRIED");
+    assert_eq!((answer.failed[0].code.as_str(), answer.next_cursor.as_deref()), ("UNAVAILABLE", Some("on")));
+    let asked = gateway.asked().remove(0);
+    assert_eq!((asked.method.as_str(), asked.target.as_str()), ("POST", "/executions/bulk"));
+    assert_eq!(asked.header("x-idempotency-key"), Some("k"));
+    let sent = json!({"action": "retry", "filter": {"status": ["FAILED"]}, "limit": 7, "cursor": "here"});
     assert_eq!(asked.json(), sent);
 }
 

@@ -162,6 +162,9 @@ commands! {
         /// What it keeps of that one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keep: Option<Arc<Kept>>,
+        /// The trace that its caller is in, as a `traceparent` of the W3C.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        traceparent: Option<String>,
         /// Start it in the same record.
         #[serde(default)]
         start: bool,

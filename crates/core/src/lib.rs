@@ -24,4 +24,5 @@ pub mod plan;
 pub mod record;
 pub mod state;
 pub mod time;
+pub mod trace;
 pub mod view;

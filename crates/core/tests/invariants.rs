@@ -39,6 +39,7 @@ fn sample(kind: EventType) -> Event {
             workflow: None,
             graph_version: None,
             retry_of: None,
+            traceparent: None,
             extra: extra(),
         }
         .into(),

@@ -110,14 +110,17 @@ impl Engine {
         let submitted = self.submit(submission).await?;
         let (execution, is_repeat) = (submitted.execution, submitted.is_repeat);
         let first = match is_repeat {
-            true => {
-                let mut events = self.events(&execution, Default::default(), 1).await?.into_iter();
-                let first = events.next().and_then(|page| page.events.into_iter().next());
-                first.and_then(|event| event.envelope()?.correlation_id.clone())
-            }
+            true => self.thread_of(&execution).await?,
             false => None,
         };
         Ok(Asked { execution, is_repeat, correlation_id: first.unwrap_or(correlation_id), key })
+    }
+
+    /// The thread in which an execution was made.
+    pub(crate) async fn thread_of(&self, execution: &ExecutionId) -> Result<Option<String>, EngineError> {
+        let mut events = self.events(execution, Default::default(), 1).await?.into_iter();
+        let first = events.next().and_then(|page| page.events.into_iter().next());
+        Ok(first.and_then(|event| event.envelope()?.correlation_id.clone()))
     }
 
     /// A key and a thread for whoever brought none. The thread follows from the key, so that a repeat has the same.

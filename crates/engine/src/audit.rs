@@ -2,6 +2,7 @@
 
 use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::state::State;
+use pyoco_ports::ErrorKind;
 
 use crate::{Engine, EngineError, projection};
 
@@ -15,7 +16,7 @@ pub struct Audit {
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// The log cannot be folded: a record was changed, is missing, or stands twice.
+    /// The log cannot be read or folded: a record was changed, is missing, or stands twice.
     BrokenLog(String),
     /// The index shows a newer version than the log has: the tail of the log was lost.
     TailLost {
@@ -32,7 +33,13 @@ impl Engine {
     /// Checks one execution, and puts right what is derived.
     pub async fn audit(&self, execution: &ExecutionId) -> Result<Audit, EngineError> {
         let mut audit = Audit::default();
-        let records = self.store.read(execution, Version(0)).await?;
+        let records = match self.store.read(execution, Version(0)).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => {
+                audit.findings.push(Finding::BrokenLog(error.to_string()));
+                return Ok(audit);
+            }
+            records => records?,
+        };
         let folded = State::from_log(execution.clone(), records.iter().map(|record| record.bytes.as_slice()));
         let state = match folded {
             Ok(state) => state,

@@ -37,6 +37,11 @@ impl Cache {
         entries.insert(execution.clone(), (entry.clone(), now));
         entry
     }
+
+    /// Forgets an execution. Whoever has its entry in hand keeps that one; those who come later get another.
+    pub(crate) fn forget(&self, execution: &ExecutionId) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(execution);
+    }
 }
 
 /// Drops the older half of what nobody is using; rarely, so that it costs little a command.

@@ -9,10 +9,11 @@ use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::outcome::{Effect, Reason, Rejection};
 use pyoco_core::record::LogError;
 use pyoco_core::state::State;
+use pyoco_figures::Stopwatch;
 use pyoco_ports::{Append, AppendError, Durability, ErrorKind, StoreError};
 use tokio::sync::MutexGuard;
 
-use crate::{Engine, projection};
+use crate::{Engine, count, projection};
 
 /// So often a command is decided again before the caller is told to come back.
 const TRIES: u32 = 8;
@@ -76,8 +77,13 @@ impl EngineError {
 impl Engine {
     /// Asks one thing.
     pub async fn command(&self, execution: &ExecutionId, request: &Request) -> Result<Answer, EngineError> {
-        let mut answers = self.together(execution, std::slice::from_ref(request)).await?;
-        answers.pop().ok_or_else(|| EngineError::Busy(execution.clone()))?
+        let watch = Stopwatch::start();
+        let answers = self.together(execution, std::slice::from_ref(request)).await;
+        let answer = answers.and_then(|mut answers| {
+            answers.pop().unwrap_or_else(|| Err(EngineError::Busy(execution.clone())))
+        });
+        self.figures().commanded(request.command.name(), count::answered(&answer), watch.seconds());
+        answer
     }
 
     /// Asks several things of one execution that came together: one record, if it has room for them. Each gets an
@@ -118,7 +124,7 @@ impl Engine {
     }
 
     /// Decides as many requests as one record takes, and appends it.
-    async fn append_some(
+    pub(crate) async fn append_some(
         &self,
         execution: &ExecutionId,
         requests: &[Request],
@@ -150,13 +156,17 @@ impl Engine {
                 Some(state) => (state, true),
                 None => (self.load(execution).await?, false),
             };
-            let before = state.version;
+            let (before, was_over) = (state.version, state.phase.is_terminal());
             let mut batch = Batch::new(&mut state);
             let decided = decide(&mut batch);
             let Some(sealed) = batch.seal(&mut || self.ids.event()) else {
                 // Nothing was appended, so nothing told whether others have written since: a refusal must not rest on that.
                 if is_remembered && !self.store.is_exclusive() {
                     state = self.bring_up(execution, Some(state)).await?;
+                    // It was removed a moment ago. Whoever comes again finds its tombstone.
+                    if state.version < before {
+                        return Err(EngineError::Busy(execution.clone()));
+                    }
                     if state.version > before {
                         **slot = Some(state);
                         continue;
@@ -174,8 +184,13 @@ impl Engine {
                 Ok(left) => {
                     self.doubts.remove(execution);
                     let by = record.actor.clone();
+                    count::record(self.figures(), &state, &record);
                     self.lines.appended(&state, &record);
                     self.hub.appended(execution, record);
+                    let has_ended = !was_over && state.phase.is_terminal();
+                    if let Some(endings) = self.endings.as_ref().filter(|_| has_ended) {
+                        endings.ended(execution, &by);
+                    }
                     let done = match left {
                         Some(mut append) => self.carry_out(&state, &mut append, &by).await,
                         None => Ok(()),
@@ -229,11 +244,18 @@ impl Engine {
             .iter()
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))
             .find_map(|effect| projection::dead_letter(state, effect, by, now));
-        Ok(self.store.append(append).await?.left)
+        let has_letter = append.dead_letter.is_some();
+        let watch = Stopwatch::start();
+        let appended = self.store.append(append).await;
+        self.figures().appended(count::appended(&appended), watch.seconds());
+        if has_letter && appended.is_ok() {
+            count::letter(self.figures(), effects);
+        }
+        Ok(appended?.left)
     }
 
     /// What one record had no room for follows at once.
-    async fn go_on(&self, execution: &ExecutionId, effects: &[Effect]) -> Result<(), EngineError> {
+    pub(crate) async fn go_on(&self, execution: &ExecutionId, effects: &[Effect]) -> Result<(), EngineError> {
         if !effects.contains(&Effect::Advance) {
             return Ok(());
         }
@@ -249,7 +271,7 @@ impl Engine {
     }
 
     /// Folds the log of an execution.
-    async fn load(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+    pub(crate) async fn load(&self, execution: &ExecutionId) -> Result<State, EngineError> {
         let records = self.store.read(execution, Version(0)).await?;
         let bytes = records.iter().map(|record| record.bytes.as_slice());
         State::from_log(execution.clone(), bytes)

@@ -154,8 +154,12 @@ impl Follower {
             let records = self.watcher.recent().after(&self.engine, &self.execution, self.version).await?;
             match records.last() {
                 Some(newest) => self.version = newest.seq,
+                // It was removed: nobody will ever tell the rest.
+                None if self.watcher.is_gone() => return Ok(None),
                 None if self.has_read => drop(self.watcher.changed().await),
-                None => {}
+                None if self.watcher.newest() <= self.version => {}
+                // More was told than there is to read. Another process may have removed it.
+                None => self.look_again().await,
             }
             self.has_read |= self.watcher.newest() <= self.version;
             let after = self.after;

@@ -13,6 +13,7 @@ use pyoco_ports::{Heard, Listening, News, StoreError};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::watch::GONE;
 use crate::{Engine, EngineError};
 
 /// Before what was heard is looked at again.
@@ -113,6 +114,16 @@ impl Engine {
                 }
                 Ok(())
             }
+            News::Gone => {
+                // Whatever asks next reads the log, if there still is one.
+                self.cache.forget(&heard.execution);
+                if self.hub.is_watched(&heard.execution, GONE)
+                    && self.state(&heard.execution).await?.origin.is_none()
+                {
+                    self.forget(&heard.execution);
+                }
+                Ok(())
+            }
             News::Foreign { snapshot, revision } => {
                 self.take_in(&heard.execution, snapshot, *revision, false).await.map(|_| ())
             }
@@ -139,7 +150,7 @@ impl Engine {
             Some(News::Foreign { snapshot, revision }) => {
                 self.take_in(execution, &snapshot, revision, true).await
             }
-            Some(News::Ours(_)) | None => Ok(false),
+            Some(News::Ours(_) | News::Gone) | None => Ok(false),
         }
     }
 

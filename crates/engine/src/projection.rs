@@ -9,6 +9,8 @@ use pyoco_core::view::RunSummary;
 use pyoco_ports::{DeadLetterRecord, IndexRow, Job, Wait};
 use serde_json::{Value, json};
 
+use crate::prune;
+
 /// The row of an execution; none before it exists. `force_after` is how long an end may take.
 pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
     let origin = state.origin.as_ref()?;
@@ -38,6 +40,8 @@ pub(crate) fn row(state: &State, force_after: Millis) -> Option<IndexRow> {
         wants_job: state.claim.is_none() && state.wants_worker(),
         waits: waits(state),
         has_waited: state.has_waited,
+        is_archived: state.archived_at.is_some(),
+        is_foreign: prune::creation(state).is_none(),
     })
 }
 

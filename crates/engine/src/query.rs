@@ -49,7 +49,12 @@ impl Engine {
             Some(state) => state,
             None => State::absent(execution.clone()),
         };
-        for record in self.store.read(execution, state.version).await? {
+        let Some(records) = self.store.read_on(execution, state.version).await? else {
+            // It was removed, and there may be another one of this name by now.
+            self.hub.gone(execution);
+            return self.load(execution).await;
+        };
+        for record in records {
             let folded = state.fold(&record.bytes);
             folded.map_err(|error| EngineError::Log { execution: execution.clone(), error })?;
         }

@@ -13,6 +13,7 @@ use pyoco_core::state::{Phase, State};
 use pyoco_ports::{ErrorKind, StoreError};
 
 use crate::history::decode;
+use crate::submit::derived_id;
 use crate::{Asked, Engine, EngineError, Flow, Submission};
 
 /// What is kept stands in one record; when it is more than this, large values go beside the log.
@@ -34,6 +35,8 @@ pub struct Retry {
     pub key: Option<CommandId>,
     /// The caller's thread through several commands; one is made up where there is none.
     pub correlation_id: Option<String>,
+    /// The trace that the caller is in.
+    pub traceparent: Option<String>,
 }
 
 impl Engine {
@@ -49,8 +52,12 @@ impl Engine {
         // What it is asked is compared with what was asked, not with what became of it since.
         let digest = Digest::of_json(&serde_json::json!({"input": retry.input, "from": retry.from}));
         may_repeat(&state, retry.from.as_ref()).map_err(reject)?;
-        let kept = self.kept(&state, retry.from.as_ref(), retry.input.is_some()).await?;
         let origin = state.origin.as_deref();
+        let tenant = origin.and_then(|origin| origin.tenant.as_ref()).map_or("", |tenant| tenant.as_str());
+        let Some(repeat) = derived_id(tenant, &endpoint, &key) else {
+            return Err(reject(Reason::UnknownExecution(execution.clone())));
+        };
+        let kept = self.kept(&state, &repeat, retry.from.as_ref(), retry.input.is_some()).await?;
         let workflow = origin.and_then(|origin| origin.workflow.as_ref());
         let command = CreateExecution {
             graph_id: origin.map(|origin| origin.flow.clone()).unwrap_or_default(),
@@ -68,6 +75,7 @@ impl Engine {
             plan: state.plan.clone(),
             retry_of: Some(execution.clone()),
             keep: (!kept.nodes.is_empty()).then(|| Arc::new(kept)),
+            traceparent: retry.traceparent,
             start: true,
         };
         let submission = Submission {
@@ -90,7 +98,11 @@ impl Engine {
                 retried_by: Some(asked.execution.clone()),
             };
             // When this fails, the repeat under the same key does it.
-            self.command(execution, &Request::new(retry.issuer, self.clock.now(), link)).await?;
+            match self.command(execution, &Request::new(retry.issuer, self.clock.now(), link)).await {
+                // It was removed a moment ago, and needs no link any more.
+                Err(EngineError::Rejected(Rejection { reason: Reason::UnknownExecution(_), .. })) => {}
+                linked => drop(linked?),
+            }
         }
         Ok(asked)
     }
@@ -109,33 +121,53 @@ impl Engine {
     async fn kept(
         &self,
         state: &State,
+        repeat: &ExecutionId,
         from: Option<&NodeId>,
         is_input_changed: bool,
     ) -> Result<Kept, EngineError> {
+        let removed = || {
+            let reason = Reason::UnknownExecution(state.id.clone());
+            EngineError::from(Rejection { command: "RetryExecution", reason })
+        };
         let stored = self.store.read(&state.id, Version(0)).await?;
-        let (state, from) = (state.clone(), from.cloned());
+        if (stored.len() as u64) < state.version.0 {
+            return Err(removed());
+        }
+        let (state_then, from) = (state.clone(), from.cloned());
         // A long history takes a while to read: not on a thread that others wait for.
         let kept = tokio::task::spawn_blocking(move || {
-            let records = stored.iter().map(|stored| decode(&state.id, stored));
+            let records = stored.iter().map(|stored| decode(&state_then.id, stored));
             let records = records.collect::<Result<Vec<_>, _>>()?;
             let history = records.iter().flat_map(|record| &record.events).map(|envelope| &envelope.event);
-            Ok::<Kept, EngineError>(Kept::new(&state, history, from.as_ref(), is_input_changed))
+            Ok::<Kept, EngineError>(Kept::new(&state_then, history, from.as_ref(), is_input_changed))
         });
         let mut kept = kept.await.map_err(|_| StoreError::plain(ErrorKind::Closed, "read"))??;
         let mut bytes = Weight::of(&kept).bytes;
         while bytes > KEPT_BYTES {
-            let Some(spared) = self.put_largest_aside(&mut kept).await? else {
+            let Some(spared) = self.put_largest_aside(repeat, &mut kept).await? else {
                 let reason = Reason::ValueTooLarge;
                 return Err(Rejection { command: "RetryExecution", reason }.into());
             };
             bytes = bytes.saturating_sub(spared);
+        }
+        // Values beside the log stay for as long as one of the two does.
+        for reference in kept.nodes.values().flat_map(references) {
+            let is_there = self.store.share_blob(repeat, &reference.digest).await?;
+            // One that was lost is the task's trouble that wants it.
+            if !is_there && self.look(&state.id, |_| ()).await?.is_none() {
+                return Err(removed());
+            }
         }
         Ok(kept)
     }
 
     /// Puts the largest value beside the log, before the record that names it, and says what that spares; nothing if all are small.
     /// What is put aside is seen by tasks alone, so it is done only where there is no other way.
-    async fn put_largest_aside(&self, kept: &mut Kept) -> Result<Option<usize>, EngineError> {
+    async fn put_largest_aside(
+        &self,
+        repeat: &ExecutionId,
+        kept: &mut Kept,
+    ) -> Result<Option<usize>, EngineError> {
         let size = |node: &KeptNode| {
             let value = node.output.as_ref().filter(|_| node.output_ref.is_none());
             value.map_or(0, |value| Weight::of(value).bytes)
@@ -144,10 +176,15 @@ impl Engine {
         let Some(node) = largest.filter(|node| size(node) > LARGE_VALUE) else { return Ok(None) };
         // A value that was read from a log can be written again.
         let bytes = serde_json::to_vec(&node.output.take()).unwrap_or_default();
-        let digest = self.store.put_blob(&bytes).await?;
+        let digest = self.store.put_blob(repeat, &bytes).await?;
         node.output_ref = Some(BlobRef { digest, size: bytes.len() as u64, encoding: Encoding::Json });
         Ok(Some(bytes.len()))
     }
+}
+
+/// The values beside the log that a kept node names.
+fn references(node: &KeptNode) -> impl Iterator<Item = &BlobRef> {
+    node.output_ref.iter().chain(node.changes.iter().flat_map(|changes| changes.refs.values()))
 }
 
 /// Only what has ended is repeated, and only if there is something to run.

@@ -10,15 +10,17 @@ use pyoco_core::command::{
     AnnotateExecution, CancelExecution, Command, CreateExecution, ForeignStatus, ImportSnapshot, Issuer,
     Request,
 };
+use pyoco_core::decide::Answer;
 use pyoco_core::digest::Digest;
-use pyoco_core::ids::{CommandId, ExecutionId};
+use pyoco_core::ids::{CommandId, ExecutionId, TenantId, Version};
 use pyoco_core::json::Object;
 use pyoco_core::notice::Notice;
-use pyoco_core::outcome::Outcome;
+use pyoco_core::outcome::{Outcome, Reason, Rejection};
 use pyoco_core::state::State;
+use pyoco_figures::Stopwatch;
 use pyoco_ports::{ErrorKind, StoreError};
 
-use crate::{Engine, EngineError, Graph, GraphError};
+use crate::{Engine, EngineError, Graph, GraphError, count};
 
 /// What is submitted, by whom, through which door.
 #[derive(Debug, Clone)]
@@ -64,6 +66,13 @@ pub struct Submitted {
 impl Engine {
     /// Creates and starts an execution, or finds the one that the same key has created.
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, EngineError> {
+        let watch = Stopwatch::start();
+        let answer = self.create_or_find(submission).await;
+        self.figures().submitted(count::submitted(&answer), watch.seconds());
+        answer
+    }
+
+    async fn create_or_find(&self, submission: Submission) -> Result<Submitted, EngineError> {
         let tenant = submission.command.tenant_id.as_ref().map_or("", |tenant| tenant.as_str());
         let execution = match &submission.key {
             Some(key) => derived_id(tenant, &submission.endpoint, key),
@@ -73,10 +82,10 @@ impl Engine {
             Some(execution) => execution,
             None => self.unused(self.ids.execution()).await,
         };
-        let graph = self.graph_of(&submission, &execution).await?;
+        let (flow, tenant) = (submission.flow, submission.command.tenant_id.clone());
         let mut command = submission.command;
-        // Another key of the same tenant may repeat it.
-        let api_key_id = command.api_key_id.take();
+        // Another key of the same tenant may repeat it, as part of another trace.
+        let (api_key_id, traceparent) = (command.api_key_id.take(), command.traceparent.take());
         let mut request = Request::new(submission.issuer, self.clock.now(), command);
         request.correlation_id = submission.correlation_id;
         // Without a key of the caller's the execution's own name serves: it tells an append that timed out.
@@ -94,14 +103,24 @@ impl Engine {
         // What the name stands for now is no part of what was asked.
         if let Command::CreateExecution(command) = &mut request.command {
             command.api_key_id = api_key_id;
+            command.traceparent = traceparent;
         }
-        if let (Some(graph), Command::CreateExecution(command)) = (graph, &mut request.command) {
+        let over = self.deadline();
+        if let Command::CreateExecution(command) = &mut request.command
+            && let Some(graph) = self.graph_of(flow, tenant.as_ref(), &command.graph_id, &execution).await?
+        {
             command.graph_version = Some(graph.record.version);
             command.plan.clone_from(&graph.plan);
             command.workflow.clone_from(&graph.workflow);
         }
-        let over = self.deadline();
-        let answered = match self.in_time(over, self.command(&execution, &request)).await {
+        let asked = async {
+            if may_be_repeated {
+                self.create_unless_removed(&execution, &request).await
+            } else {
+                self.command(&execution, &request).await.map(Some)
+            }
+        };
+        let answered = match self.in_time(over, asked).await {
             Some(answered) => answered,
             None => {
                 self.doubts.add(&execution);
@@ -109,7 +128,8 @@ impl Engine {
             }
         };
         match answered {
-            Ok(answer) => {
+            Ok(None) => Ok(Submitted { execution, is_repeat: true }),
+            Ok(Some(answer)) => {
                 let is_repeat = matches!(answer.outcome, Outcome::Repeated(_));
                 if is_repeat {
                     self.complete(&execution).await?;
@@ -139,26 +159,64 @@ impl Engine {
     /// The registered graph of a submission.
     async fn graph_of(
         &self,
-        submission: &Submission,
+        flow: Flow,
+        tenant: Option<&TenantId>,
+        id: &str,
         execution: &ExecutionId,
     ) -> Result<Option<Arc<Graph>>, EngineError> {
-        let (tenant, id) = (submission.command.tenant_id.as_ref(), &submission.command.graph_id);
-        let found = match submission.flow {
+        let found = match flow {
             Flow::Given => return Ok(None),
             Flow::Named => self.known_graph(tenant, id).await,
             Flow::Registered(version) => self.graph(tenant, id, version).await,
         };
         let found = found.map_err(|error| match error {
             GraphError::Store(error) => error.into(),
-            GraphError::Invalid(error) => EngineError::UnusableGraph { id: id.clone(), error },
+            GraphError::Invalid(error) => EngineError::UnusableGraph { id: id.to_owned(), error },
             GraphError::Changed { .. } | GraphError::Busy => EngineError::Busy(execution.clone()),
         })?;
-        let must_be = matches!(submission.flow, Flow::Registered(_));
-        // A repeat is answered as the first asking was, also when the graph is deleted since.
-        if found.is_none() && must_be && self.look(execution, |_| ()).await?.is_none() {
-            return Err(EngineError::UnknownGraph(id.clone()));
+        let must_be = matches!(flow, Flow::Registered(_));
+        // A repeat is answered as the first asking was, also when the graph is deleted since, or the execution is.
+        if found.is_none()
+            && must_be
+            && self.look(execution, |_| ()).await?.is_none()
+            && !self.was_removed(execution).await?
+        {
+            return Err(EngineError::UnknownGraph(id.to_owned()));
         }
         Ok(found)
+    }
+
+    /// Asks for an execution that may have been there before. `None` if the same submission made one that was removed since.
+    ///
+    /// First the log, then the tombstone, and nobody here gets in between: whoever removes does it the other way round, so one of them
+    /// is there to be seen.
+    async fn create_unless_removed(
+        &self,
+        execution: &ExecutionId,
+        request: &Request,
+    ) -> Result<Option<Answer>, EngineError> {
+        let watch = Stopwatch::start();
+        let entry = self.cache.entry(execution);
+        let mut slot = entry.lock().await;
+        let state = self.bring_up(execution, slot.take()).await?;
+        let has_log = state.version > Version(0);
+        *slot = Some(state);
+        if !has_log && let Some(tombstone) = self.store.tombstone(execution).await? {
+            if tombstone.digest == Some(request.digest) {
+                return Ok(None);
+            }
+            return Err(Rejection { command: request.command.name(), reason: Reason::KeyReused }.into());
+        }
+        let answers = self.append_some(execution, std::slice::from_ref(request), &mut slot).await;
+        drop(slot);
+        let answer = answers.and_then(|mut answers| {
+            answers.pop().unwrap_or_else(|| Err(EngineError::Busy(execution.clone())))
+        });
+        if let Ok(answer) = &answer {
+            self.go_on(execution, &answer.effects).await?;
+        }
+        self.figures().commanded(request.command.name(), count::answered(&answer), watch.seconds());
+        answer.map(Some)
     }
 
     /// The first answer to a key may have been a failure half-way.
@@ -237,7 +295,7 @@ fn taken() -> ImportSnapshot {
 }
 
 /// SHA-256 of tenant, door and key, written as a UUID of version 4.
-fn derived_id(tenant: &str, endpoint: &str, key: &CommandId) -> Option<ExecutionId> {
+pub(crate) fn derived_id(tenant: &str, endpoint: &str, key: &CommandId) -> Option<ExecutionId> {
     ExecutionId::new(&uuid(&(tenant, endpoint, key.as_str()))).ok()
 }
 

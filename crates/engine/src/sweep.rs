@@ -8,6 +8,7 @@ use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
 use pyoco_core::state::State;
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
+use pyoco_figures::Stopwatch;
 use pyoco_ports::Filter;
 use serde_json::Value;
 
@@ -49,6 +50,13 @@ pub struct Swept {
 impl Engine {
     /// One sweep over what is due and over the queues of `tags`, at most `most` executions of each.
     pub async fn sweep(&self, tags: &[Tag], most: usize) -> Result<Swept, EngineError> {
+        let watch = Stopwatch::start();
+        let swept = self.sweep_all(tags, most).await;
+        self.figures().swept(watch.seconds());
+        swept
+    }
+
+    async fn sweep_all(&self, tags: &[Tag], most: usize) -> Result<Swept, EngineError> {
         let mut swept = Swept::default();
         let now = self.clock.now();
         for execution in self.refused.take() {

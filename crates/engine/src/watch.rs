@@ -11,6 +11,8 @@ use crate::history::Recent;
 
 /// More than so many who watch one execution are a crowd.
 const CROWD: usize = 32;
+/// What is told of an execution that is not there any more. No log is that long.
+pub(crate) const GONE: Version = Version(u64::MAX);
 /// So many watched executions are never too many.
 const FEW: usize = 64;
 
@@ -61,6 +63,11 @@ impl Hub {
         });
     }
 
+    /// Tells that an execution is not there any more: whoever watches it looks, and finds nothing.
+    pub(crate) fn gone(&self, execution: &ExecutionId) {
+        self.changed(execution, GONE);
+    }
+
     /// Whether somebody watches it who has not been told of this version.
     pub(crate) fn is_watched(&self, execution: &ExecutionId, version: Version) -> bool {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,6 +106,11 @@ impl Watcher {
     pub(crate) fn is_in_a_crowd(&self) -> bool {
         // One is the hub's.
         Arc::strong_count(&self.recent) > CROWD + 1
+    }
+
+    /// Whether the execution is not there any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.newest() == GONE
     }
 
     /// The newest version that was told.

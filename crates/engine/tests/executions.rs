@@ -76,6 +76,7 @@ fn again(from: Option<&str>) -> Retry {
         from: from.map(node),
         issuer: caller(),
         api_key_id: None,
+        traceparent: None,
         key: None,
         correlation_id: None,
     }

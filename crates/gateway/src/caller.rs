@@ -3,11 +3,13 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use pyoco_api::AuditActor;
 use pyoco_core::access::Role;
 use pyoco_core::command::Issuer;
 use pyoco_core::event::{Actor, ActorKind};
 use pyoco_core::ids::TenantId;
 use pyoco_core::notice::Notice;
+use pyoco_figures::{Open, Stream};
 
 use crate::App;
 use crate::access::{Admitted, NotAdmitted};
@@ -34,6 +36,11 @@ impl Caller {
     /// Nobody in particular, where no keys are asked for: they may see and do everything.
     pub(crate) const fn anybody() -> Self {
         Self { tenant: None, key: None, role: Role::Admin }
+    }
+
+    /// As the audit trail names them; nobody where no keys are asked for.
+    pub(crate) fn actor(&self) -> Option<AuditActor> {
+        self.key.clone().map(|key_id| AuditActor { key_id, role: self.role })
     }
 
     /// As the log names them.
@@ -95,6 +102,11 @@ impl Guest {
             Err(NotAdmitted::NothingShown | NotAdmitted::Wrong) => false,
             Err(NotAdmitted::Throttled | NotAdmitted::Busy | NotAdmitted::Unknown(_)) => true,
         }
+    }
+
+    /// They are counted among those who follow something, until this is dropped.
+    pub(crate) fn stays(&self, stream: Stream) -> Open {
+        self.app.engine.figures().open(stream)
     }
 
     /// Returns when they may not stay any longer.

@@ -9,6 +9,7 @@ use axum::extract::{MatchedPath, NestedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pyoco_core::access::Role;
 use pyoco_core::notice::Notice;
+use pyoco_figures::Figures;
 
 use crate::access::{Access, Admitted, NotAdmitted};
 use crate::caller::Caller;
@@ -32,12 +33,13 @@ pub(crate) struct Lock {
     /// The header of a key; `Authorization: Bearer` means the same.
     header: HeaderName,
     needs: Needs,
+    figures: Figures,
 }
 
 impl Door {
     /// For those who are admitted.
-    pub(crate) fn closed(access: Arc<dyn Access>, header: HeaderName) -> Self {
-        Self::Closed(Lock { access, header, needs: Needs::of_all() })
+    pub(crate) fn closed(access: Arc<dyn Access>, header: HeaderName, figures: Figures) -> Self {
+        Self::Closed(Lock { access, header, needs: Needs::of_all(), figures })
     }
 
     /// Lets a request in, with the name of its caller, or not.
@@ -56,7 +58,17 @@ impl Door {
 
 impl Lock {
     async fn caller(&self, headers: &HeaderMap, role: Role) -> Result<Caller, Refusal> {
-        let caller = Caller::from(self.admit(self.shown(headers)?).await?);
+        let shown = self.shown(headers).inspect_err(|_| self.figures.authenticated("wrong"))?;
+        let admitted = self.admit(shown).await;
+        self.figures.authenticated(match &admitted {
+            Ok(_) => "ok",
+            Err(NotAdmitted::NothingShown) => "nothing_shown",
+            Err(NotAdmitted::Wrong) => "wrong",
+            Err(NotAdmitted::Throttled) => "throttled",
+            Err(NotAdmitted::Busy) => "busy",
+            Err(NotAdmitted::Unknown(_)) => "unknown",
+        });
+        let caller = Caller::from(admitted?);
         caller.must_have(role)?;
         Ok(caller)
     }
@@ -99,7 +111,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 /// The path of the table that a request was matched to, also where the router is part of another one.
-fn place(request: &Request) -> Option<&str> {
+pub(crate) fn place(request: &Request) -> Option<&str> {
     let matched = request.extensions().get::<MatchedPath>()?.as_str();
     let nested = request.extensions().get::<NestedPath>().map_or("", |nested| nested.as_str());
     let place = matched.strip_prefix(nested.trim_end_matches('/'))?;

@@ -8,6 +8,7 @@ use pyoco_api::Location;
 use pyoco_core::ids::{Attempt, InvalidId};
 use pyoco_core::json::{Json, Object};
 use pyoco_core::notice::Notice;
+use pyoco_core::time::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::error::Refusal;
@@ -44,6 +45,11 @@ impl Fields {
         self.inputs.finish(Notice::InvalidRequest)
     }
 
+    /// How much was wrong so far.
+    pub(crate) fn flaws(&self) -> usize {
+        self.inputs.problems().len()
+    }
+
     fn take(&mut self, name: &str) -> Option<Value> {
         self.members.get_mut(name).map(Value::take).filter(|value| !value.is_null())
     }
@@ -56,6 +62,11 @@ impl Fields {
     /// Says of a member that it has to be there.
     pub(crate) fn missing(&mut self, name: &'static str) {
         self.wrong(&[name.into()], "missing", "it is required", Value::Null);
+    }
+
+    /// Says of a member that it does not go with the others.
+    pub(crate) fn unfit(&mut self, name: &'static str, rule: &str) {
+        self.wrong(&[name.into()], "value_error", rule, Value::Null);
     }
 
     /// Says of a member that it must say something.
@@ -159,11 +170,66 @@ impl Fields {
         self.listed(name, |fields, steps, item| fields.short(steps, item, longest))
     }
 
-    fn listed(
+    /// A list of texts that are read as something else; of those that cannot be, what the rule says.
+    pub(crate) fn each<T>(
         &mut self,
         name: &'static str,
-        read: impl Fn(&mut Self, &[Location], Value) -> Option<String>,
-    ) -> Vec<String> {
+        rule: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Vec<T> {
+        self.listed(name, |fields, steps, item| fields.as_read(steps, item, rule, &read))
+    }
+
+    /// A text that is read as something else; of one that cannot be, what the rule says.
+    pub(crate) fn read<T>(
+        &mut self,
+        name: &'static str,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let given = self.take(name)?;
+        self.as_read(&[name.into()], given, rule, read)
+    }
+
+    fn as_read<T>(
+        &mut self,
+        steps: &[Location],
+        given: Value,
+        rule: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        // Whatever is read has a bound of its own.
+        let text = self.short(steps, given, usize::MAX)?;
+        let found = read(&text);
+        if found.is_none() {
+            self.wrong(steps, "value_error", rule, Value::String(text));
+        }
+        found
+    }
+
+    /// An instant.
+    pub(crate) fn instant(&mut self, name: &'static str) -> Option<Timestamp> {
+        let rule = "it must be an instant in RFC 3339, e.g. 2026-01-31T12:00:00Z";
+        self.read(name, rule, |text| serde_json::from_value(text.into()).ok())
+    }
+
+    /// A yes or no; no when it is not there.
+    pub(crate) fn flag(&mut self, name: &'static str) -> bool {
+        match self.take(name) {
+            None => false,
+            Some(Value::Bool(flag)) => flag,
+            Some(other) => {
+                self.wrong(&[name.into()], "bool_type", "it must be true or false", other);
+                false
+            }
+        }
+    }
+
+    fn listed<T>(
+        &mut self,
+        name: &'static str,
+        read: impl Fn(&mut Self, &[Location], Value) -> Option<T>,
+    ) -> Vec<T> {
         let items = match self.take(name) {
             None => return Vec::new(),
             Some(Value::Array(items)) if items.len() > TEXTS => {
@@ -296,6 +362,29 @@ mod tests {
             ]
         );
         assert!(read.finish().is_err());
+    }
+
+    #[test]
+    fn what_is_read_as_something_else_is_refused_by_its_own_rule() {
+        let number = |text: &str| text.parse::<u8>().ok();
+        let mut read = fields(json!({
+            "list": ["1", "x", "300", 4], "one": "7", "none": "x", "yes": true, "odd": 1, "nothing": null,
+            "at": "2026-01-31T12:00:00Z", "when": "soon"
+        }));
+        assert_eq!(read.each("list", "a number", number), [1]);
+        assert_eq!(
+            (read.read("one", "a number", number), read.read("none", "a number", number)),
+            (Some(7), None)
+        );
+        assert_eq!(
+            (read.flag("yes"), read.flag("odd"), read.flag("nothing"), read.flag("away")),
+            (true, false, false, false)
+        );
+        assert!(read.instant("at").is_some() && read.instant("when").is_none());
+        assert_eq!(
+            ways(&read),
+            ["body.list.1", "body.list.2", "body.list.3", "body.none", "body.odd", "body.when"]
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What holds for every request: it passes the door, it brings no compressed body, no panic goes further than its request, and the
-//! operator hears of every refusal.
+//! What holds for every request: it passes the door, a change leaves an entry in the audit trail, no body is compressed, no panic goes
+//! further than its request, and the operator hears of every refusal.
 
 use std::panic::AssertUnwindSafe;
 
@@ -9,23 +9,38 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use pyoco_core::notice::Notice;
+use pyoco_figures::Stopwatch;
 
+use crate::audit::{Deed, Told};
 use crate::error::{Note, Refusal};
-use crate::{App, body, idempotency};
+use crate::{App, audit, body, door, idempotency, metrics};
 
 /// Wraps every request.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let watch = Stopwatch::start();
+    let route = door::place(&request).map(str::to_owned);
     let method = request.method().clone();
     // The path as it was written: percent-encoded, so it cannot break a log line.
     let path: String = request.uri().path().chars().take(256).collect();
     // Whoever follows a thread finds it in refusals too.
     let thread = idempotency::correlation(request.headers()).ok().flatten();
     let request = request.map(body::lingering);
+    // Who sends it comes first: nothing else of it is anybody's business before.
     let answer = async {
-        match admitted(&app, request).await {
-            Ok(request) => next.run(request).await,
-            Err(refusal) => refusal.at(&path),
+        let mut request = request;
+        if let Err(refusal) = app.door.pass(&mut request).await {
+            audit::refused(&app, audit::source(request.extensions()), refusal.status());
+            return refusal.at(&path);
         }
+        let deed = Deed::begun(&app, &mut request, thread.as_deref()).await;
+        let response = match is_readable(&request) {
+            Ok(()) => next.run(request).await,
+            Err(refusal) => refusal.at(&path),
+        };
+        if let Some(deed) = deed {
+            deed.ended(response.status(), Told::of(&response)).await;
+        }
+        response
     };
     let answer = AssertUnwindSafe(answer).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| internal_error());
@@ -33,18 +48,18 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         response.headers_mut().entry(idempotency::CORRELATION).or_insert(thread);
     }
     tell(&method, &path, &response);
+    metrics::answered(app.engine.figures(), route.as_deref(), &method, response.status(), watch.seconds());
     response
 }
 
-/// The request, if it may go on. Who sends it comes first: nothing else of it is anybody's business before.
-async fn admitted(app: &App, mut request: Request) -> Result<Request, Refusal> {
-    app.door.pass(&mut request).await?;
-    if is_encoded(&request) {
+/// Whether the body of a request is one that can be read.
+fn is_readable(request: &Request) -> Result<(), Refusal> {
+    if is_encoded(request) {
         let detail = "a request body must not be compressed";
         let refusal = Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
         return Err(refusal.noticed(Notice::InvalidRequest));
     }
-    Ok(request)
+    Ok(())
 }
 
 /// A small body may unpack into a large one.

@@ -1,12 +1,13 @@
 //! The HTTP gateway: requests become questions to the engine, and what it says becomes answers in the contract's words.
 //!
-//! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `metrics`, `health`, `docs`);
+//! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `audit`, `metrics`, `health`, `docs`);
 //! `logs` is what `runs` and `jobs` share. What a request may look like is checked in
 //! `validation` and `body`, before anything is asked. Who may come in at all is seen to at the `door`; what there is stands in
 //! `routes`; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
 
 mod access;
+mod audit;
 mod body;
 mod caller;
 mod docs;
@@ -30,6 +31,7 @@ mod server;
 mod settings;
 mod sse;
 mod tags;
+mod trace;
 mod unhurried;
 mod validation;
 mod waits;
@@ -46,13 +48,15 @@ use pyoco_engine::{Clock, Engine};
 use tokio::sync::Semaphore;
 
 pub use access::{Access, Admitted, NotAdmitted};
+pub use audit::stored as stored_audit_entry;
+pub use metrics::worker_router;
 pub use routes::RouteInfo;
 pub use server::{ServerLimits, serve};
 pub use settings::Settings;
 
 use door::Door;
 use error::Refusal;
-use routes::Route;
+use routes::{Actions, Route};
 
 /// The gateway of one process.
 #[derive(Clone)]
@@ -66,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) door: Door,
+    pub(crate) actions: Actions,
     /// One permit for each open watch.
     pub(crate) watches: Arc<Semaphore>,
 }
@@ -91,13 +96,15 @@ impl Gateway {
         settings: Settings,
         access: Arc<dyn Access>,
     ) -> Self {
-        let door = Door::closed(access, settings.api_key_header.clone());
+        let door = Door::closed(access, settings.api_key_header.clone(), engine.figures().clone());
         Self::behind(door, engine, clock, settings)
     }
 
     fn behind(door: Door, engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         let watches = Arc::new(Semaphore::new(settings.max_watches));
-        Self { shared: Arc::new(Shared { engine, clock, settings, door, watches }) }
+        Self {
+            shared: Arc::new(Shared { engine, clock, settings, door, actions: Actions::of_all(), watches }),
+        }
     }
 
     /// Every kind of request there is, and who may send it.

@@ -65,6 +65,8 @@ pub(crate) struct Hosting {
     pub(crate) limits: Arc<ServerLimits>,
     /// The server stops: streams that would go on end now.
     pub(crate) closing: CancellationToken,
+    /// The other side of the connection.
+    pub(crate) peer: Option<SocketAddr>,
     /// What goes on after the request that began it.
     kept: TaskTracker,
     connection: Connection,
@@ -197,7 +199,7 @@ impl Host {
         let activity = Activity::default();
         let io = TokioIo::new(Paced::new(stream, activity.clone(), &self.hosting.limits));
         let connection = Connection { activity: activity.clone(), slot: Some(Arc::new(slot)) };
-        let hosting = Hosting { connection, ..self.hosting.clone() };
+        let hosting = Hosting { connection, peer: Some(peer), ..self.hosting.clone() };
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(hosting.clone());

@@ -83,7 +83,7 @@ impl Inputs {
         Refusal::inputs(self.0, notice)
     }
 
-    #[cfg(test)]
+    /// What was found so far.
     pub(crate) fn problems(&self) -> &[InputProblem] {
         &self.0
     }

@@ -15,7 +15,23 @@ pub trait DeadLetters: Send + Sync {
     async fn count_letters(&self) -> Result<u64, StoreError>;
 
     /// The newest letters, newest first. `[dead-letters/count]`
-    async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError>;
+    async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
+        Ok(self.letter_page(None, limit).await?.letters)
+    }
+
+    /// A page of letters, newest first, from behind a place on. MUST go on without repeating or leaving out a letter, also when
+    /// letters of earlier pages were removed, and MUST hold no more than a page in memory. A page MAY be empty and still say where to
+    /// go on. `[dead-letters/pages]`
+    async fn letter_page(&self, behind: Option<u64>, limit: usize) -> Result<LetterPage, StoreError>;
+
+    /// The letter with this key, if it is there. `[dead-letters/get]`
+    async fn letter(&self, key: &str) -> Result<Option<DeadLetterRecord>, StoreError>;
+
+    /// Takes a letter away; says whether it was there. `[dead-letters/remove]`
+    async fn remove_letter(&self, key: &str) -> Result<bool, StoreError>;
+
+    /// Takes away every letter from before an instant; says how many. Some MAY be gone when it fails. `[dead-letters/purge]`
+    async fn purge_letters(&self, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// A dead letter.
@@ -29,4 +45,13 @@ pub struct DeadLetterRecord {
     pub at: Timestamp,
     /// The letter in the contract's JSON form.
     pub body: Vec<u8>,
+}
+
+/// A page of letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LetterPage {
+    /// The letters, newest first.
+    pub letters: Vec<DeadLetterRecord>,
+    /// Where to go on, if there may be more.
+    pub next: Option<u64>,
 }

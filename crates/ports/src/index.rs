@@ -68,11 +68,31 @@ pub trait RunIndex: Send + Sync {
     /// Executions with a timer that is due, the most overdue first. `[index/timers]`
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
 
+    /// Executions that ended before an instant and may be removed: by (`ended_at`, id), the longest ended first. MUST leave out
+    /// archived ones, and, unless they are asked for, those that no process of ours has created. `[index/ended]` MUST NOT look at those
+    /// that still run or ended later.
+    async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError>;
+
     /// Executions that want a worker and that nobody holds, longest unchanged first. `[index/runnable]`
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
 
     /// The tags of executions that want a worker and that nobody holds. `[index/runnable]`
     async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError>;
+
+    /// How many executions of each tag want a worker and are held by nobody, in the order of the tags. `[index/queues]` MUST NOT cost
+    /// more because there are more executions.
+    async fn queues(&self) -> Result<Vec<Queue>, StoreError>;
+}
+
+/// Executions of a tag that want a worker and that nobody holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Which tag.
+    pub tag: Tag,
+    /// How many; never none.
+    pub depth: u64,
+    /// When the one changed last that is longest unchanged.
+    pub oldest: Timestamp,
 }
 
 /// How an execution stands, for everybody who does not need its log.
@@ -106,11 +126,35 @@ pub struct IndexRow {
     pub waits: Vec<Wait>,
     /// A node of it waits, or has waited: where it has not, no store need look for what to remove.
     pub has_waited: bool,
+    /// Somebody has put it away to keep it.
+    pub is_archived: bool,
+    /// No process of ours has created it.
+    pub is_foreign: bool,
 }
 
 impl IndexRow {
     /// An execution is shown with so many waits in lists.
     pub const MAX_WAITS: usize = 256;
+}
+
+/// Which executions may be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedFilter {
+    /// That ended before this instant.
+    pub before: Timestamp,
+    /// Also those that no process of ours has created.
+    pub is_foreign_too: bool,
+    /// Behind this one.
+    pub after: Option<EndedPlace>,
+}
+
+/// Where an execution that has ended stands among the others.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct EndedPlace {
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Which.
+    pub execution: ExecutionId,
 }
 
 /// A node that waits for somebody.

@@ -6,6 +6,7 @@
 //! One promise carries the product: append to one execution's log with an expected version (`EventLog::append`).
 //! Everything else here is derived from the log, idempotent, and can be made again. Time is an input.
 
+mod audit;
 mod blobs;
 mod dead_letters;
 mod error;
@@ -16,19 +17,24 @@ mod keys;
 mod log;
 mod peers;
 mod queue;
+mod retention;
 mod task_logs;
 mod workers;
 
+pub use audit::{AuditEntry, AuditFilter, AuditPage, AuditTrail, LOOKED_AT};
 pub use blobs::Blobs;
-pub use dead_letters::{DeadLetterRecord, DeadLetters};
+pub use dead_letters::{DeadLetterRecord, DeadLetters, LetterPage};
 pub use error::{AppendError, ErrorKind, StoreError};
 pub use graphs::{GraphFormat, GraphRecord, GraphSource, Graphs};
-pub use index::{Filter, IndexRow, Page, RunIndex, Wait, WaitFilter, WaitPage, WaitPlace};
+pub use index::{
+    EndedFilter, EndedPlace, Filter, IndexRow, Page, Queue, RunIndex, Wait, WaitFilter, WaitPage, WaitPlace,
+};
 pub use jobs::{JobFilter, JobPage, JobPlace, LabelFilter, LabelPage};
 pub use keys::{KeyRecords, StoredKey};
 pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
 pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
+pub use retention::{Removal, Retention, Tombstone};
 pub use task_logs::{HearingLines, LinePlace, LogEnd, LogLine, LogStream, LogTerms, TaskLogs, Written};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
@@ -44,6 +50,8 @@ pub trait Store:
     + Peers
     + Graphs
     + KeyRecords
+    + AuditTrail
+    + Retention
 {
 }
 
@@ -58,5 +66,7 @@ impl<T> Store for T where
         + Peers
         + Graphs
         + KeyRecords
+        + AuditTrail
+        + Retention
 {
 }

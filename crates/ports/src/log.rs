@@ -34,6 +34,17 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError>;
 
+    /// The records after one that was read before. `None` if that one is not there any more: the execution was removed. `[log/read-on]`
+    async fn read_on(
+        &self,
+        execution: &ExecutionId,
+        seen: Version,
+    ) -> Result<Option<Vec<StoredRecord>>, StoreError> {
+        let Some(before) = seen.0.checked_sub(1) else { return self.read(execution, seen).await.map(Some) };
+        let mut records = self.read(execution, Version(before)).await?.into_iter();
+        Ok(records.next().map(|_| records.collect()))
+    }
+
     /// Whether nobody but the one engine on this store can append while it is open. MAY be true only then: that engine need
     /// not look for records of others behind the end of its own.
     fn is_exclusive(&self) -> bool {

@@ -58,4 +58,6 @@ pub enum News {
         /// Which one it is, for `settle`.
         revision: u64,
     },
+    /// Somebody has deleted it. The log may be gone as well.
+    Gone,
 }

@@ -12,10 +12,11 @@ use crate::SystemClock;
 
 /// Asks everybody for a key.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper(Gate);
+pub struct Doorkeeper(Gate);
 
 impl Doorkeeper {
-    pub(crate) fn new(records: Arc<dyn KeyRecords>, pepper: Option<Pepper>) -> Result<Self, NoRandomness> {
+    /// Knows the keys of a store.
+    pub fn new(records: Arc<dyn KeyRecords>, pepper: Option<Pepper>) -> Result<Self, NoRandomness> {
         Ok(Self(Gate::new(records, pepper, Arc::new(|| SystemClock.now()), &Settings::default())?))
     }
 }

@@ -1,22 +1,30 @@
 //! One process on one store: the engine, what keeps executions going, and the way to a router and to workers.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyoco_access::Keys;
 use pyoco_core::notice::Notice;
 use pyoco_core::time::Millis;
 use pyoco_engine::{Clock, Engine, EngineError};
+use pyoco_figures::Figures;
 use pyoco_gateway::Gateway;
 use pyoco_ports::Store;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::Doorkeeper;
-use crate::admin::AdminSocket;
+use crate::admin::{AdminSocket, Desk};
 use crate::config::{AuthMode, Config};
+use crate::keeper::Keeper;
 use crate::storage::{Role, Storage};
+use crate::traces::Traces;
 use crate::{RandomIds, StartError, SystemClock, news};
+
+/// What the stores are called in log lines and figures.
+const NATS: &str = "nats";
+const EMBEDDED: &str = "embedded";
 
 /// How often what is due is looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -43,14 +51,14 @@ impl Backend {
 
     /// The same, for a process that does only a part.
     pub async fn open_as(config: Config, role: Role) -> Result<Self, StartError> {
-        let storage = Storage::open(&config, &role).await?;
-        let settings = pyoco_engine::Settings {
-            cancel_grace: millis(config.cancel_grace),
-            letters_for_failures: config.dlq_execution_error,
-            max_snapshot_bytes: config.max_run_snapshot_bytes,
-            max_log_bytes: config.run_log_max_bytes,
-        };
-        let engine = Engine::new(storage.shared(), Arc::new(SystemClock), Arc::new(RandomIds), settings);
+        let store = if config.nats_url.is_some() { NATS } else { EMBEDDED };
+        let figures = Figures::new(env!("CARGO_PKG_VERSION"), store);
+        let traces = Traces::new(&config.traces, &figures)?;
+        let storage = Storage::open(&config, &role, &figures).await?;
+        let mut engine = engine_on(&storage, &config, figures);
+        if let Some(traces) = &traces {
+            engine = engine.telling(traces.endings());
+        }
         // For every role: whoever has a backend may ask it for a router.
         let door = match config.auth_mode {
             AuthMode::None => None,
@@ -67,6 +75,9 @@ impl Backend {
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
+        if let Some(traces) = traces {
+            backend.tasks.spawn(traces.run(backend.engine.clone(), backend.stopping.clone()));
+        }
         if let Storage::Nats(store) = &backend.storage
             && role == Role::Gateway
         {
@@ -79,17 +90,20 @@ impl Backend {
                 tracing::warn!(reason = %error, "the first sweep was not finished");
             }
             backend.tasks.spawn(backend.clone().keep_sweeping());
+            let keeper = Keeper::new(backend.engine.clone(), backend.config.clone());
+            backend.tasks.spawn(keeper.run(backend.stopping.clone()));
         }
         if role == Role::Gateway {
-            backend.look_after_keys().await;
+            backend.take_orders().await;
         }
         Ok(backend)
     }
 
-    /// Takes orders about keys where only this process can carry them out, and says so if nobody can come in yet.
-    async fn look_after_keys(&self) {
-        let keys = Arc::new(Keys::new(self.storage.shared(), self.config.auth_pepper.clone()));
-        if self.door.is_some() && keys.list().await.is_ok_and(|keys| keys.is_empty()) {
+    /// Takes orders where only this process can carry them out, and says so if nobody can come in yet.
+    async fn take_orders(&self) {
+        let (config, storage) = (self.config.clone(), self.storage.clone());
+        let desk = Desk::new(config, storage, self.engine.clone(), self.stopping.clone());
+        if self.door.is_some() && desk.has_no_keys().await {
             tracing::warn!(
                 "there is no API key yet; make one with `pyoco-server-admin api-key create --tenant NAME`"
             );
@@ -99,13 +113,13 @@ impl Backend {
         }
         match AdminSocket::bind(&self.config.data_dir) {
             Ok(socket) => {
-                let (clock, tasks, stopping) = (self.clock(), self.tasks.clone(), self.stopping.clone());
-                self.tasks.spawn(socket.serve(keys, clock, tasks, stopping));
+                let (tasks, stopping) = (self.tasks.clone(), self.stopping.clone());
+                self.tasks.spawn(socket.serve(desk, tasks, stopping));
             }
             // Requests are answered all the same.
             Err(reason) => tracing::warn!(
                 %reason,
-                "the socket of pyoco-server-admin cannot be made, so keys can only be changed while this server is stopped; a shorter --data-dir may help"
+                "the socket of pyoco-server-admin cannot be made, so orders can only be given while this server is stopped; a shorter --data-dir may help"
             ),
         }
     }
@@ -145,6 +159,27 @@ impl Backend {
         .router()
     }
 
+    /// Tells the figures of this process, and that it is there, to whoever asks at an address. For a process that answers no other
+    /// requests; until it is closed.
+    pub async fn tell_figures(&self, address: &str) -> Result<SocketAddr, StartError> {
+        let refused = |error| StartError::Worker(format!("--metrics-addr {address}: cannot listen: {error}"));
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(StartError::other)?;
+        if !address.ip().to_canonical().is_loopback() {
+            tracing::warn!(%address, "everybody who reaches this address may read the figures of this worker: no API keys are asked for");
+        }
+        let router = pyoco_gateway::worker_router(self.engine.figures().clone());
+        let limits = pyoco_gateway::ServerLimits::default();
+        let serving = pyoco_gateway::serve(listener, router, limits, self.stopping.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the figures of this worker are not told any more");
+            }
+        });
+        tracing::info!(%address, "the figures of this worker are told here");
+        Ok(address)
+    }
+
     /// Returns when the store can write nothing any more and the process should be started anew.
     pub async fn store_gave_up(&self) {
         self.storage.gave_up().await;
@@ -152,7 +187,7 @@ impl Backend {
 
     /// Which kind of store it is, for log lines.
     pub(crate) const fn store_name(&self) -> &'static str {
-        if self.storage.is_shared() { "nats" } else { "embedded" }
+        if self.storage.is_shared() { NATS } else { EMBEDDED }
     }
 
     /// The store, for parts of this crate.
@@ -165,7 +200,7 @@ impl Backend {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.engine.lines().flush().await;
+        tokio::join!(self.engine.lines().flush(), self.engine.trail().flush());
         self.storage.close().await
     }
 
@@ -204,6 +239,18 @@ impl Backend {
             }
         }
     }
+}
+
+/// The use cases on a store, as a configuration wants them.
+pub(crate) fn engine_on(storage: &Storage, config: &Config, figures: Figures) -> Engine {
+    let settings = pyoco_engine::Settings {
+        cancel_grace: millis(config.cancel_grace),
+        letters_for_failures: config.dlq_execution_error,
+        max_snapshot_bytes: config.max_run_snapshot_bytes,
+        max_log_bytes: config.run_log_max_bytes,
+        figures,
+    };
+    Engine::new(storage.shared(), Arc::new(SystemClock), Arc::new(RandomIds), settings)
 }
 
 pub(crate) fn millis(duration: Duration) -> Millis {

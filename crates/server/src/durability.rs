@@ -16,17 +16,7 @@ const ADVICE: &str = "set `sync_interval: always` in the jetstream block of ever
 
 /// Looks at how the servers are set up. What is missing is a warning, or an error if the operator is strict.
 pub(crate) async fn check(access: &NatsAccess) -> Result<(), StartError> {
-    let missing = match &access.monitor {
-        None => "PYOCO_NATS_MONITOR_URL does not say where a server tells how it is set up".to_owned(),
-        Some(url) => match tokio::time::timeout(PATIENCE, syncs_always(url)).await {
-            Ok(Ok(true)) => return Ok(()),
-            Ok(Ok(false)) => {
-                format!("the server at PYOCO_NATS_MONITOR_URL does not sync before it answers; {ADVICE}")
-            }
-            Ok(Err(reason)) => format!("the server at PYOCO_NATS_MONITOR_URL could not be asked: {reason}"),
-            Err(_) => "the server at PYOCO_NATS_MONITOR_URL does not answer".to_owned(),
-        },
-    };
+    let Some(missing) = missing(access).await else { return Ok(()) };
     match access.durability {
         Durability::Strict => Err(StartError::NotDurable(missing)),
         Durability::Relaxed => {
@@ -34,6 +24,21 @@ pub(crate) async fn check(access: &NatsAccess) -> Result<(), StartError> {
             Ok(())
         }
     }
+}
+
+/// Why an answer may be lost when the power fails; nothing when it may not.
+pub(crate) async fn missing(access: &NatsAccess) -> Option<String> {
+    Some(match &access.monitor {
+        None => "PYOCO_NATS_MONITOR_URL does not say where a server tells how it is set up".to_owned(),
+        Some(url) => match tokio::time::timeout(PATIENCE, syncs_always(url)).await {
+            Ok(Ok(true)) => return None,
+            Ok(Ok(false)) => {
+                format!("the server at PYOCO_NATS_MONITOR_URL does not sync before it answers; {ADVICE}")
+            }
+            Ok(Err(reason)) => format!("the server at PYOCO_NATS_MONITOR_URL could not be asked: {reason}"),
+            Err(_) => "the server at PYOCO_NATS_MONITOR_URL does not answer".to_owned(),
+        },
+    })
 }
 
 async fn syncs_always(url: &str) -> Result<bool, String> {

@@ -62,9 +62,7 @@ impl Server {
             }
             tracing::warn!(%address, "everybody who reaches this address may submit and cancel runs: no API keys are asked for");
         }
-        for name in &config.unknown {
-            tracing::warn!("{name} is set, but this version knows no such setting; is it misspelt?");
-        }
+        config.warn_of_unknown();
         let backend = Backend::open(config).await?;
         let worker = match options.worker {
             Some(options) => {

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pyoco_figures::Figures;
 use pyoco_ports::{RunIndex, Store};
 use pyoco_store_nats::{Access, NatsStore, Server, Tls};
-use pyoco_store_sqlite::SqliteStore;
+use pyoco_store_sqlite::{Options, SqliteStore};
 
 use crate::config::Config;
 use crate::{StartError, durability};
@@ -29,21 +30,22 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    pub(crate) async fn open(config: &Config, role: &Role) -> Result<Self, StartError> {
+    pub(crate) async fn open(config: &Config, role: &Role, figures: &Figures) -> Result<Self, StartError> {
         match &config.nats_url {
-            Some(url) => Self::connect(config, url, role).await,
-            None => Self::embed(&config.data_dir).await,
+            Some(_) => Self::connect(config, role).await,
+            None => Self::embed(&config.data_dir, figures).await,
         }
     }
 
-    async fn embed(folder: &Path) -> Result<Self, StartError> {
+    async fn embed(folder: &Path, figures: &Figures) -> Result<Self, StartError> {
+        let options = Options { figures: figures.clone(), ..Options::default() };
         let folder = folder.to_owned();
         // Checking a large file takes a while, on a thread of its own.
-        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, Default::default()));
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, options));
         Ok(Self::Embedded(opened.await.map_err(StartError::other)??))
     }
 
-    async fn connect(config: &Config, url: &str, role: &Role) -> Result<Self, StartError> {
+    async fn connect(config: &Config, role: &Role) -> Result<Self, StartError> {
         durability::check(&config.nats_access).await?;
         let index: Option<Arc<dyn RunIndex>> = match role {
             Role::Gateway => {
@@ -52,7 +54,7 @@ impl Storage {
             }
             Role::Worker(_) | Role::Admin => None,
         };
-        Ok(Self::Nats(NatsStore::open(settings(config, url, role), index).await?))
+        Ok(Self::Nats(NatsStore::open(nats_settings(config, role), index).await?))
     }
 
     pub(crate) fn shared(&self) -> Arc<dyn Store> {
@@ -89,7 +91,9 @@ impl Storage {
     }
 }
 
-fn settings(config: &Config, url: &str, role: &Role) -> pyoco_store_nats::Settings {
+/// How NATS is reached, and what stands there under which name.
+pub(crate) fn nats_settings(config: &Config, role: &Role) -> pyoco_store_nats::Settings {
+    let url = config.nats_url.as_deref().unwrap_or_default();
     let (names, access) = (&config.nats, &config.nats_access);
     let servers = url.split(',').map(str::trim).filter(|server| !server.is_empty()).map(Server::new);
     let name = match role {
@@ -118,6 +122,8 @@ fn settings(config: &Config, url: &str, role: &Role) -> pyoco_store_nats::Settin
         dlq_max_age: names.dlq_max_age,
         dlq_max_messages: names.dlq_max_messages,
         dlq_max_bytes: names.dlq_max_bytes,
+        audit_max_age: config.audit_retention.unwrap_or_default(),
+        audit_max_bytes: config.audit_max_bytes,
         runs_bucket: names.runs_bucket.clone(),
         workers_bucket: names.workers_bucket.clone(),
         workers_ttl: names.workers_ttl,

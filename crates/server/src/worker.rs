@@ -114,6 +114,7 @@ impl Worker {
             run_heartbeat_every: config.run_heartbeat,
             disconnect_after: millis(config.worker_disconnect),
             drain_for: config.drain_timeout,
+            traces_all: config.traces.is_on(),
             ..Options::new(worker_id(&options.id)?, tags(&options.tags, &config.default_tag)?)
         };
         let engine = backend.engine().clone();

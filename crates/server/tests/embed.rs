@@ -33,6 +33,7 @@ async fn submit(backend: &Backend, flow: &str, text: Option<&str>) -> ExecutionI
         plan: None,
         retry_of: None,
         keep: None,
+        traceparent: None,
         start: true,
     };
     let issuer = Issuer::Caller(Actor::named(ActorKind::User, "embedder"));

@@ -10,8 +10,8 @@ use pyoco_core::ids::{ExecutionId, Tag, TenantId};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{
-    Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex, StoreError, Wait,
-    WaitFilter, WaitPage, WaitPlace,
+    EndedFilter, EndedPlace, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, Queue,
+    RunIndex, StoreError, Wait, WaitFilter, WaitPage, WaitPlace,
 };
 
 use crate::{Inner, MemoryStore};
@@ -140,6 +140,19 @@ impl RunIndex for MemoryStore {
         Ok(due.into_iter().take(limit).map(|(_, id)| id).collect())
     }
 
+    async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
+        let inner = self.inner();
+        let may_go =
+            inner.rows.values().filter(|row| !row.is_archived && (filter.is_foreign_too || !row.is_foreign));
+        let mut ended: Vec<EndedPlace> = may_go
+            .filter_map(|row| Some(EndedPlace { ended_at: row.ended_at?, execution: row.execution.clone() }))
+            .filter(|place| place.ended_at < filter.before && filter.after.as_ref() < Some(place))
+            .collect();
+        ended.sort();
+        ended.truncate(limit);
+        Ok(ended)
+    }
+
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let inner = self.inner();
         let wanting =
@@ -155,5 +168,18 @@ impl RunIndex for MemoryStore {
         let wanting = inner.rows.values().filter(|row| row.wants_job);
         let tags: BTreeSet<Tag> = wanting.filter_map(|row| row.summary.tag.clone()).collect();
         Ok(tags.into_iter().collect())
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        let inner = self.inner();
+        let mut queues = BTreeMap::<Tag, Queue>::new();
+        for row in inner.rows.values().filter(|row| row.wants_job) {
+            let Some(tag) = &row.summary.tag else { continue };
+            let none = || Queue { tag: tag.clone(), depth: 0, oldest: row.updated_at };
+            let queue = queues.entry(tag.clone()).or_insert_with(none);
+            queue.depth += 1;
+            queue.oldest = queue.oldest.min(row.updated_at);
+        }
+        Ok(queues.into_values().collect())
     }
 }

@@ -3,11 +3,13 @@
 //! It keeps the whole contract of the ports but one: what is in memory does not survive the process. It is written to
 //! be read, not to be fast.
 
+mod audit;
 mod graphs;
 mod index;
 mod jobs;
 mod keys;
 mod queue;
+mod retention;
 mod task_logs;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,9 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{ExecutionId, TenantId, Version, WorkerId};
+use pyoco_core::time::Timestamp;
 use pyoco_ports::{
     Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, GraphRecord, IndexRow,
-    Peers, StoreError, StoredRecord, WorkerRecord, WorkerRegistry,
+    LetterPage, Peers, StoreError, StoredRecord, Tombstone, WorkerRecord, WorkerRegistry,
 };
 use tokio::sync::Notify;
 
@@ -35,13 +38,16 @@ struct Inner {
     logs: HashMap<ExecutionId, Vec<Vec<u8>>>,
     rows: BTreeMap<ExecutionId, IndexRow>,
     jobs: queue::Jobs,
-    blobs: HashMap<Digest, Vec<u8>>,
+    blobs: HashMap<Digest, retention::Blob>,
+    tombstones: HashMap<ExecutionId, Tombstone>,
     workers: BTreeMap<WorkerId, WorkerRecord>,
-    letters: Vec<DeadLetterRecord>,
+    /// By the order in which they came.
+    letters: BTreeMap<u64, DeadLetterRecord>,
     lines: HashMap<ExecutionId, task_logs::Log>,
     /// The versions of each graph, in their order.
     graphs: BTreeMap<(Option<TenantId>, String), Vec<GraphRecord>>,
     keys: keys::Keys,
+    audit: audit::Trail,
 }
 
 impl MemoryStore {
@@ -58,8 +64,9 @@ impl MemoryStore {
 
 impl Inner {
     fn keep_letter(&mut self, letter: DeadLetterRecord) {
-        if !self.letters.iter().any(|kept| kept.key == letter.key) {
-            self.letters.push(letter);
+        if !self.letters.values().any(|kept| kept.key == letter.key) {
+            let place = self.letters.last_key_value().map_or(1, |(last, _)| last + 1);
+            self.letters.insert(place, letter);
         }
     }
 }
@@ -121,14 +128,24 @@ impl EventLog for MemoryStore {
 
 #[async_trait]
 impl Blobs for MemoryStore {
-    async fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    async fn put_blob(&self, execution: &ExecutionId, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of_bytes(bytes);
-        self.inner().blobs.insert(digest, bytes.to_vec());
+        let mut inner = self.inner();
+        let blob = inner.blobs.entry(digest).or_default();
+        blob.bytes = bytes.to_vec();
+        blob.used_by.insert(execution.clone());
         Ok(digest)
     }
 
+    async fn share_blob(&self, execution: &ExecutionId, digest: &Digest) -> Result<bool, StoreError> {
+        let mut inner = self.inner();
+        let Some(blob) = inner.blobs.get_mut(digest) else { return Ok(false) };
+        blob.used_by.insert(execution.clone());
+        Ok(true)
+    }
+
     async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.inner().blobs.get(digest).cloned())
+        Ok(self.inner().blobs.get(digest).map(|blob| blob.bytes.clone()))
     }
 }
 
@@ -172,8 +189,31 @@ impl DeadLetters for MemoryStore {
         Ok(self.inner().letters.len() as u64)
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
-        Ok(self.inner().letters.iter().rev().take(limit).cloned().collect())
+    async fn letter_page(&self, behind: Option<u64>, limit: usize) -> Result<LetterPage, StoreError> {
+        let inner = self.inner();
+        let found = inner.letters.range(..behind.unwrap_or(u64::MAX)).rev().take(limit);
+        let (places, letters): (Vec<u64>, Vec<_>) =
+            found.map(|(place, letter)| (*place, letter.clone())).unzip();
+        let next = places.last().copied().filter(|_| places.len() == limit);
+        Ok(LetterPage { letters, next })
+    }
+
+    async fn letter(&self, key: &str) -> Result<Option<DeadLetterRecord>, StoreError> {
+        Ok(self.inner().letters.values().find(|letter| letter.key == key).cloned())
+    }
+
+    async fn remove_letter(&self, key: &str) -> Result<bool, StoreError> {
+        let letters = &mut self.inner().letters;
+        let before = letters.len();
+        letters.retain(|_, letter| letter.key != key);
+        Ok(letters.len() < before)
+    }
+
+    async fn purge_letters(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let letters = &mut self.inner().letters;
+        let all = letters.len();
+        letters.retain(|_, letter| letter.at >= before);
+        Ok((all - letters.len()) as u64)
     }
 }
 

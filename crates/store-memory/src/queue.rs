@@ -37,6 +37,10 @@ impl Jobs {
         self.entries.retain(|entry| entry.in_hand || entry.job.execution != *execution);
     }
 
+    pub(crate) fn drop_all(&mut self, execution: &ExecutionId) {
+        self.entries.retain(|entry| entry.job.execution != *execution);
+    }
+
     fn take(
         &mut self,
         tags: &[Tag],

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bytes::Bytes;
 use pyoco_core::digest::Digest;
+use pyoco_core::ids::ExecutionId;
 use pyoco_ports::{Blobs, ErrorKind, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use crate::connection::Connection;
 use crate::error::{self, PublishError};
 use crate::message::Headers;
 use crate::stream::Most;
-use crate::{NatsStore, names};
+use crate::{NatsStore, names, resources};
 
 /// The size of a piece, if the server takes that much.
 const PIECE: usize = 512 * 1024;
@@ -25,8 +26,14 @@ const ROOM: usize = 1024;
 /// How many pieces are asked for at once.
 const PAGE: usize = 64;
 
+/// How often a description is looked at that others change.
+const ATTEMPTS: u32 = 16;
+/// Everybody who uses this one has said so.
+const USED: &str = "Pyoco-Used";
+
 const PUT: &str = "put a blob";
 const GET: &str = "get a blob";
+const RELEASE: &str = "release a blob";
 
 /// What stands at the name of an object, as all clients of NATS write it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,25 +55,18 @@ struct Description {
 
 #[async_trait]
 impl Blobs for NatsStore {
-    async fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
-        let digest = Digest::of_bytes(bytes);
-        let stream = names::object_stream(names::BLOBS);
-        let subject = names::blob_description(&digest);
-        let last = self.connection.last(PUT, &stream, &subject).await?;
-        let mut behind = 0;
-        if let Some(last) = last {
-            behind = last.sequence;
-            if description(PUT, &last.payload)?.is_some() {
-                return Ok(digest);
-            }
+    async fn put_blob(&self, execution: &ExecutionId, bytes: &[u8]) -> Result<Digest, StoreError> {
+        self.put_used_blob(execution.as_str(), bytes).await
+    }
+
+    async fn share_blob(&self, execution: &ExecutionId, digest: &Digest) -> Result<bool, StoreError> {
+        let user = names::blob_use(execution.as_str(), digest);
+        self.use_blob(&user).await?;
+        let is_there = self.keep_described(digest, None).await?;
+        if !is_there {
+            self.connection.purge(PUT, names::RETENTION, &user, None).await?;
         }
-        let part = self.connection.unused_name();
-        let stored = self.store_blob(bytes, &digest, &part, behind).await;
-        if !matches!(stored, Ok(true)) {
-            // Somebody else has described the same bytes, or we failed: nobody will ever read our pieces.
-            self.forget_pieces(&part).await;
-        }
-        stored.map(|_| digest)
+        Ok(is_there)
     }
 
     async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
@@ -104,6 +104,124 @@ pub(crate) async fn read(
 }
 
 impl NatsStore {
+    /// Keeps bytes that somebody uses, an execution or the graphs.
+    pub(crate) async fn put_used_blob(&self, user: &str, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of_bytes(bytes);
+        self.use_blob(&names::blob_use(user, &digest)).await?;
+        if self.keep_described(&digest, Some(bytes)).await? {
+            return Ok(digest);
+        }
+        Err(StoreError::new(ErrorKind::Unavailable, PUT, "others were always faster"))
+    }
+
+    /// Writes down who uses a blob, before it is looked at: whoever removes one looks the other way round.
+    async fn use_blob(&self, user: &str) -> Result<(), StoreError> {
+        let publish = || self.connection.publish(PUT, names::RETENTION, user, Headers::new(), Bytes::new());
+        let published = match publish().await {
+            // Somebody may have deleted it.
+            Err(PublishError::NoStream) => {
+                resources::ensure_retention(&self.connection, &self.settings).await?;
+                publish().await
+            }
+            published => published,
+        };
+        published.map(|_| ()).map_err(|error| error.into_store(PUT))
+    }
+
+    /// Sees to it that a blob is described after its use was written down: what was described before may be about to be removed. Stores
+    /// it if it is not there and these are its bytes. `false` if it is not there.
+    async fn keep_described(&self, digest: &Digest, bytes: Option<&[u8]>) -> Result<bool, StoreError> {
+        let stream = names::object_stream(names::BLOBS);
+        let subject = names::blob_description(digest);
+        let mut is_old = true;
+        for _ in 0..ATTEMPTS {
+            let last = self.connection.last(PUT, &stream, &subject).await?;
+            let behind = last.as_ref().map_or(0, |last| last.sequence);
+            let described = match last {
+                Some(last) if description(PUT, &last.payload)?.is_some() => Some(last),
+                Some(_) | None => None,
+            };
+            match (described, bytes) {
+                (Some(_), _) if !is_old => return Ok(true),
+                (Some(last), _) => {
+                    let mut headers = Headers::new().word("Nats-Rollup", "sub").after(behind);
+                    if last.headers.get(USED).is_some() {
+                        headers = headers.word(USED, "1");
+                    }
+                    match self.connection.publish(PUT, &stream, &subject, headers, last.payload).await {
+                        Ok(_) => return Ok(true),
+                        // Somebody else has just described or removed it.
+                        Err(PublishError::WrongLastSequence) => {}
+                        Err(error) => return Err(error.into_store(PUT)),
+                    }
+                }
+                (None, None) => return Ok(false),
+                (None, Some(bytes)) => {
+                    let part = self.connection.unused_name();
+                    match self.store_blob(bytes, digest, &part, behind).await {
+                        Ok(true) => return Ok(true),
+                        // Somebody else has described the same bytes, or we failed: nobody will ever read our pieces.
+                        Ok(false) => self.forget_pieces(&part).await,
+                        Err(error) => {
+                            self.forget_pieces(&part).await;
+                            return Err(error);
+                        }
+                    }
+                }
+            }
+            is_old = false;
+        }
+        Ok(false)
+    }
+
+    /// An execution uses no blobs any more; those that nobody uses go.
+    pub(crate) async fn release_blobs(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let uses = names::uses_by(execution);
+        loop {
+            let next = self.connection.next(RELEASE, names::RETENTION, 1, &uses).await;
+            let found = match next {
+                Err(error) if error::is_missing(&error) => None,
+                next => next?,
+            };
+            let Some(found) = found else { return Ok(()) };
+            let digest = found.subject.rsplit_once('.').map(|(_, digest)| Value::from(digest));
+            let digest = digest.and_then(|digest| Digest::deserialize(digest).ok());
+            if let Some(digest) = &digest {
+                self.remove_unused(digest, Some(&found.subject)).await?;
+            }
+            self.connection.purge(RELEASE, names::RETENTION, &found.subject, None).await?;
+            if let Some(digest) = &digest {
+                // Of two that let go at the same time each saw the other.
+                self.remove_unused(digest, None).await?;
+            }
+        }
+    }
+
+    /// Removes a blob unless somebody else uses it. First what is described, then who uses it: whoever begins to use it does it the
+    /// other way round and describes it again, so that it is not the one that is removed here.
+    async fn remove_unused(&self, digest: &Digest, but: Option<&str>) -> Result<(), StoreError> {
+        let stream = names::object_stream(names::BLOBS);
+        let subject = names::blob_description(digest);
+        let Some(last) = self.connection.last(RELEASE, &stream, &subject).await? else { return Ok(()) };
+        let Some(described) = description(RELEASE, &last.payload)? else { return Ok(()) };
+        // Of older ones nobody knows who uses them.
+        if last.headers.get(USED).is_none() {
+            return Ok(());
+        }
+        let (uses, mut from) = (names::uses_of(digest), 1);
+        while let Some(found) = self.connection.next(RELEASE, names::RETENTION, from, &uses).await? {
+            if Some(found.subject.as_str()) != but {
+                return Ok(());
+            }
+            from = found.sequence.saturating_add(1);
+        }
+        let end = last.sequence.saturating_add(1);
+        if self.connection.purge(RELEASE, &stream, &subject, Some(end)).await? > 0 {
+            self.forget_pieces(&described.nuid).await;
+        }
+        Ok(())
+    }
+
     /// Stores pieces and description; `false` if somebody else has described it in the meantime.
     async fn store_blob(
         &self,
@@ -136,7 +254,7 @@ impl NatsStore {
             options: Some(json!({"max_chunk_size": size})),
         };
         let description = serde_json::to_vec(&description).map_err(|error| error::internal(PUT, error))?;
-        let headers = Headers::new().word("Nats-Rollup", "sub").after(behind);
+        let headers = Headers::new().word("Nats-Rollup", "sub").word(USED, "1").after(behind);
         let subject = names::blob_description(digest);
         match self.connection.publish(PUT, &stream, &subject, headers, description.into()).await {
             Ok(_) => Ok(true),
@@ -147,9 +265,8 @@ impl NatsStore {
 
     /// Best effort: pieces that stay cost room and nothing else.
     async fn forget_pieces(&self, part: &str) {
-        let subject = format!("STREAM.PURGE.{}", names::object_stream(names::BLOBS));
-        let which = json!({"filter": names::blob_chunks(part)});
-        if let Err(error) = self.connection.api::<Value>(PUT, &subject, &which).await {
+        let stream = names::object_stream(names::BLOBS);
+        if let Err(error) = self.connection.purge(PUT, &stream, &names::blob_chunks(part), None).await {
             tracing::debug!(%error, "pieces of a blob stay behind");
         }
     }

@@ -76,6 +76,11 @@ impl Connection {
         }))
     }
 
+    /// The version of the server.
+    pub(crate) fn server_version(&self) -> String {
+        self.client.server_info().version
+    }
+
     /// Whether there is a connection now, as far as anybody knows.
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected && !self.closing.is_cancelled()

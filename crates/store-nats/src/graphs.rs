@@ -232,13 +232,12 @@ impl Graphs for NatsStore {
 impl NatsStore {
     /// Headers and body of a version. A large one is stored as a blob first: if we die here nobody knows of it, and nobody needs it.
     async fn envelope_of(&self, graph: &GraphRecord) -> Result<(Headers, Bytes), StoreError> {
-        use pyoco_ports::Blobs as _;
         let headers = Headers::new().number(VERSION, graph.version);
         let body = serde_json::to_vec(&Body::from(graph)).map_err(|error| error::internal(PUT, error))?;
         if body.len() <= self.connection.max_payload().saturating_sub(ROOM) {
             return Ok((headers, body.into()));
         }
-        let digest = self.put_blob(&body).await?;
+        let digest = self.put_used_blob(names::GRAPHS_USE, &body).await?;
         Ok((headers.digest(BLOB, &digest), Bytes::new()))
     }
 

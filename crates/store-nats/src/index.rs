@@ -14,8 +14,8 @@ use pyoco_core::ids::{ExecutionId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::RunStatus;
 use pyoco_ports::{
-    ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex, StoreError,
-    WaitFilter, WaitPage,
+    EndedFilter, EndedPlace, ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page,
+    Queue, RunIndex, StoreError, WaitFilter, WaitPage,
 };
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
@@ -30,6 +30,8 @@ use crate::{NatsStore, Settings, names, resources};
 const OPERATION: &str = "publish a row";
 /// How many runs are remembered. One that is forgotten costs a look before it is published again.
 const KNOWN: usize = 50_000;
+/// The mark of a run that was removed stays for a day: whoever was away for longer finds out when it looks for the log.
+const MARK_STAYS: &str = "86400s";
 /// Runs that share a turn wait for each other.
 const TURNS: usize = 256;
 /// Each lost race means that somebody else got on; more than a few in a row means that something is wrong.
@@ -212,6 +214,31 @@ impl LocalIndex {
             connection.publish(OPERATION, &self.inner.stream, &subject, headers, Bytes::new()).await;
         deleted.map_err(|error| error.into_store(OPERATION))?;
         self.remove(execution).await
+    }
+
+    /// Takes the snapshot of a run away that was removed. What remains is a mark, which others hear, and which goes by itself where the
+    /// bucket allows that.
+    pub(crate) async fn bury(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        const OPERATION: &str = "remove a snapshot";
+        let _turn = self.turn(execution).await;
+        self.inner.known.remove(execution);
+        self.inner.settled.remove(execution);
+        let subject = self.inner.settings.run(execution);
+        let publish = |headers: Headers| {
+            let headers = headers.word("KV-Operation", "PURGE").word("Nats-Rollup", "sub");
+            self.inner.connection.publish(OPERATION, &self.inner.stream, &subject, headers, Bytes::new())
+        };
+        let published = match publish(Headers::new().word("Nats-TTL", MARK_STAYS)).await {
+            Err(PublishError::Store(error)) if error.kind == ErrorKind::Internal => {
+                publish(Headers::new()).await
+            }
+            published => published,
+        };
+        match published {
+            // Somebody has removed the bucket, and every snapshot with it.
+            Ok(_) | Err(PublishError::NoStream) => self.remove(execution).await,
+            Err(error) => Err(error.into_store(OPERATION)),
+        }
     }
 
     /// Somebody has deleted the key of a run: lists show it no more. Its log stays.
@@ -426,11 +453,19 @@ impl RunIndex for NatsStore {
         self.index.rows("due")?.due(now, limit).await
     }
 
+    async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
+        self.index.rows("find what has ended")?.ended_before(filter, limit).await
+    }
+
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         self.index.rows("runnable")?.runnable(tag, limit).await
     }
 
     async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
         self.index.rows("runnable tags")?.runnable_tags().await
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.index.rows("queues")?.queues().await
     }
 }

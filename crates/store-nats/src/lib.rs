@@ -6,17 +6,22 @@
 //! - `store` is the handle: open and close
 //! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`: one role of `pyoco-ports` each
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there and of graphs
+//! - `backup` copies streams, and makes streams of copies
+//! - `health` looks at the servers and changes nothing
 //! - `place` is what a delivered message says about where it stood
 //! - `recent` is a bounded memory of what the server said; forgetting is always safe
 //!
 //! Whatever is decided is decided by the stream's leader: a message is stored only behind the message it was decided on.
 
+mod audit;
+pub mod backup;
 mod blobs;
 mod connection;
 mod dead_letters;
 mod error;
 mod feed;
 mod graphs;
+mod health;
 mod index;
 mod keys;
 mod log;
@@ -27,6 +32,7 @@ mod place;
 mod queue;
 mod recent;
 mod resources;
+mod retention;
 mod settings;
 mod snapshot;
 mod store;
@@ -36,5 +42,6 @@ mod workers;
 
 pub use error::OpenError;
 pub use feed::{Following, Hearing, Listener};
+pub use health::{ConsumerHealth, NatsHealth, StreamHealth};
 pub use settings::{Access, Server, Settings, Tls};
 pub use store::NatsStore;

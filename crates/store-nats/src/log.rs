@@ -34,6 +34,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LEADERLESS: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Behind the last record of an execution that is being removed.
+const REMOVED: &str = "Pyoco-Removed";
 /// Which record of its execution a message is.
 const VERSION: &str = "Pyoco-Version";
 /// Where the bytes of a large record are.
@@ -44,12 +46,12 @@ const READ: &str = "read";
 
 /// The last record of an execution, as far as this process knows.
 #[derive(Debug, Clone, Copy)]
-struct Head {
-    version: Version,
-    sequence: u64,
+pub(crate) struct Head {
+    pub(crate) version: Version,
+    pub(crate) sequence: u64,
 }
 
-/// The heads of the logs that were used lately. A head may be old, never wrong: a log only grows.
+/// The heads of the logs that were used lately. A head may be old, never wrong: a log only grows, or is gone.
 #[derive(Debug)]
 pub(crate) struct Heads(Recent<ExecutionId, Head>);
 
@@ -65,7 +67,7 @@ impl EventLog for NatsStore {
         let (execution, expected) = (append.execution.clone(), append.expected);
         let bytes = std::mem::take(&mut append.bytes);
         let subject = names::events(&execution);
-        let (headers, payload) = self.envelope(expected.next(), bytes).await?;
+        let (headers, payload) = self.envelope(&execution, expected.next(), bytes).await?;
         // What this process knows is tried first; the server knows better.
         let mut behind = match self.log.0.get(&execution) {
             _ if expected == Version(0) => Some(0),
@@ -78,9 +80,7 @@ impl EventLog for NatsStore {
             let sequence = match behind {
                 Some(sequence) => sequence,
                 None => {
-                    let head = self.head(APPEND, &execution, &subject).await?;
-                    let (actual, sequence) =
-                        head.map_or((Version(0), 0), |head| (head.version, head.sequence));
+                    let Head { version: actual, sequence } = self.end_of_log(APPEND, &execution).await?;
                     if actual != expected {
                         return Err(AppendError::Conflict { expected, actual });
                     }
@@ -122,19 +122,53 @@ impl EventLog for NatsStore {
         after: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
+        Ok(self.records_after(execution, after, limit).await?.unwrap_or_default())
+    }
+
+    async fn read_on(
+        &self,
+        execution: &ExecutionId,
+        seen: Version,
+    ) -> Result<Option<Vec<StoredRecord>>, StoreError> {
+        self.records_after(execution, seen, usize::MAX).await
+    }
+}
+
+/// What stands behind the last record of an execution that is being removed.
+pub(crate) fn removed() -> Headers {
+    Headers::new().word(REMOVED, "1")
+}
+
+fn is_removed(message: &Stored) -> bool {
+    message.headers.get(REMOVED).is_some()
+}
+
+impl NatsStore {
+    /// The records after one; `None` if that one is not there any more.
+    async fn records_after(
+        &self,
+        execution: &ExecutionId,
+        after: Version,
+        limit: usize,
+    ) -> Result<Option<Vec<StoredRecord>>, StoreError> {
         let subject = names::events(execution);
         let known = self.log.0.get(execution).filter(|head| head.version <= after);
-        let Some(last) = self.connection.last(READ, names::EVENTS, &subject).await? else {
+        let nothing = || Ok((after == Version(0)).then(Vec::new));
+        let last = self.connection.last(READ, names::EVENTS, &subject).await?;
+        let Some(last) = last.filter(|last| !is_removed(last)) else {
             self.log.0.remove(execution);
-            return Ok(Vec::new());
+            return nothing();
         };
         let head = Head { version: version(&last)?, sequence: last.sequence };
         self.log.0.put(execution.clone(), head);
-        if head.version <= after || limit == 0 {
-            return Ok(Vec::new());
+        if head.version < after {
+            return Ok(None);
+        }
+        if head.version == after || limit == 0 {
+            return Ok(Some(Vec::new()));
         }
         if head.version == after.next() {
-            return Ok(vec![self.record(head.version, last).await?]);
+            return Ok(Some(vec![self.record(head.version, last).await?]));
         }
         // What was known is behind `after`, so the records wanted are behind it.
         let from = known.map_or(1, |head| head.sequence.saturating_add(1));
@@ -151,40 +185,53 @@ impl EventLog for NatsStore {
             self.records(&subject, after, 1, until, head).await?
         };
         if !is_whole(&records) {
+            // Somebody may have removed it while it was read.
+            if self.end_of_log(READ, execution).await?.version < head.version {
+                return nothing();
+            }
             let why = format!("the records of execution {execution} after {after} have a gap before {until}");
             return Err(error::corrupt(READ, why));
         }
-        Ok(records)
+        Ok(Some(records))
     }
-}
 
-impl NatsStore {
+    /// What was known of a log is worth nothing any more.
+    pub(crate) fn forget_head(&self, execution: &ExecutionId) {
+        self.log.0.remove(execution);
+    }
+
     /// Headers and body of a record. A large one is stored as a blob first: if we die here nobody knows of it, and nobody needs it.
-    async fn envelope(&self, version: Version, bytes: Vec<u8>) -> Result<(Headers, Bytes), StoreError> {
+    async fn envelope(
+        &self,
+        execution: &ExecutionId,
+        version: Version,
+        bytes: Vec<u8>,
+    ) -> Result<(Headers, Bytes), StoreError> {
         let headers = Headers::new().number(VERSION, version.0);
         if bytes.len() <= LARGE.min(self.connection.max_payload().saturating_sub(ROOM)) {
             return Ok((headers, bytes.into()));
         }
-        let digest = self.put_blob(&bytes).await?;
+        let digest = self.put_blob(execution, &bytes).await?;
         Ok((headers.digest(BLOB, &digest), Bytes::new()))
     }
 
-    /// The end of a log, as the leader has it.
-    async fn head(
+    /// The end of a log, as the leader has it. The next record goes behind its sequence, also where there is none, or none any more.
+    pub(crate) async fn end_of_log(
         &self,
         operation: &'static str,
         execution: &ExecutionId,
-        subject: &str,
-    ) -> Result<Option<Head>, StoreError> {
-        match self.connection.last(operation, names::EVENTS, subject).await? {
+    ) -> Result<Head, StoreError> {
+        let last = self.connection.last(operation, names::EVENTS, &names::events(execution)).await?;
+        let sequence = last.as_ref().map_or(0, |last| last.sequence);
+        match last.filter(|last| !is_removed(last)) {
             Some(last) => {
-                let head = Head { version: version(&last)?, sequence: last.sequence };
+                let head = Head { version: version(&last)?, sequence };
                 self.log.0.put(execution.clone(), head);
-                Ok(Some(head))
+                Ok(head)
             }
             None => {
                 self.log.0.remove(execution);
-                Ok(None)
+                Ok(Head { version: Version(0), sequence })
             }
         }
     }
@@ -207,6 +254,11 @@ impl NatsStore {
             let Some(end) = page.last().map(|message| message.sequence) else { break };
             from = end.saturating_add(1);
             for message in page {
+                if is_removed(&message) {
+                    // What stood before was another one's of the same name.
+                    (records, seen) = (Vec::new(), after);
+                    continue;
+                }
                 let version = version(&message)?;
                 seen = seen.max(version);
                 if version > after && version <= until {

@@ -19,6 +19,10 @@ pub(crate) const EVENTS: &str = "PYOCO_EVENTS";
 pub(crate) const LOGS: &str = "PYOCO_LOGS";
 /// The stream of registered graphs.
 pub(crate) const GRAPHS: &str = "PYOCO_GRAPHS";
+/// The stream of the audit trail.
+pub(crate) const AUDIT: &str = "PYOCO_AUDIT";
+/// The stream of what retention needs to know: tombstones, and who uses which blob.
+pub(crate) const RETENTION: &str = "PYOCO_RETENTION";
 /// The bucket of blobs.
 pub(crate) const BLOBS: &str = "pyoco_blobs";
 
@@ -28,6 +32,35 @@ pub(crate) const ALL_EVENTS: &str = "pyoco.events.>";
 pub(crate) const ALL_LOGS: &str = "pyoco.logs.>";
 /// All versions of all graphs.
 pub(crate) const ALL_GRAPHS: &str = "pyoco.graphs.>";
+/// The whole audit trail.
+pub(crate) const ALL_AUDIT: &str = "pyoco.audit.>";
+
+/// All tombstones.
+pub(crate) const ALL_TOMBSTONES: &str = "pyoco.tombstones.*";
+/// All uses of blobs.
+pub(crate) const ALL_USES: &str = "pyoco.uses.>";
+/// Who uses the blobs of graphs, which stay. No execution can have this name.
+pub(crate) const GRAPHS_USE: &str = "=graphs";
+
+/// What is left of an execution that was removed.
+pub(crate) fn tombstone(execution: &ExecutionId) -> String {
+    format!("pyoco.tombstones.{execution}")
+}
+
+/// Somebody, an execution or the graphs, uses a blob.
+pub(crate) fn blob_use(user: &str, digest: &Digest) -> String {
+    format!("pyoco.uses.{user}.{digest}")
+}
+
+/// All blobs that an execution uses.
+pub(crate) fn uses_by(execution: &ExecutionId) -> String {
+    format!("pyoco.uses.{execution}.*")
+}
+
+/// All who use a blob.
+pub(crate) fn uses_of(digest: &Digest) -> String {
+    format!("pyoco.uses.*.{digest}")
+}
 
 /// The records of an execution.
 pub(crate) fn events(execution: &ExecutionId) -> String {
@@ -47,6 +80,11 @@ pub(crate) fn graph(tenant: Option<&TenantId>, id: &str) -> String {
 /// All graphs of a tenant.
 pub(crate) fn graphs_of(tenant: Option<&TenantId>) -> String {
     format!("pyoco.graphs.{}.>", tenant_token(tenant))
+}
+
+/// The audit trail of a tenant.
+pub(crate) fn audit(tenant: Option<&TenantId>) -> String {
+    format!("pyoco.audit.{}", tenant_token(tenant))
 }
 
 /// The stream of a bucket of keys and values.

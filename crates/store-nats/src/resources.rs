@@ -30,16 +30,19 @@ pub(crate) struct Resources {
     pub(crate) is_logs_direct: bool,
     /// Many pieces of a blob may be read with one request.
     pub(crate) is_blobs_direct: bool,
+    /// Many entries of the audit trail may be read with one request.
+    pub(crate) is_audit_direct: bool,
 }
 
 /// What is needed of a stream.
-struct Wanted {
-    name: String,
+pub(crate) struct Wanted {
+    pub(crate) name: String,
     subjects: Vec<String>,
     retention: &'static str,
     /// Losing a message of it, or storing one late, breaks a promise.
-    is_truth: bool,
-    config: Value,
+    pub(crate) is_truth: bool,
+    /// How it is made when it is missing.
+    pub(crate) config: Value,
 }
 
 impl Resources {
@@ -48,16 +51,25 @@ impl Resources {
         let events = ensure(connection, &events(settings)).await?;
         let logs = ensure(connection, &logs(settings)).await?;
         let blobs = ensure(connection, &blobs(settings)).await?;
-        let others = [work, dead_letters, runs, workers, auth, graphs];
+        let others = [work, dead_letters, runs, workers, auth, graphs, retention];
         for wanted in others.map(|wanted| wanted(settings)) {
             ensure(connection, &wanted).await?;
         }
+        let audit = ensure(connection, &audit(settings)).await?;
         Ok(Self {
             is_events_direct: events.config.allow_direct,
             is_logs_direct: logs.config.allow_direct,
             is_blobs_direct: blobs.config.allow_direct,
+            is_audit_direct: audit.config.allow_direct,
         })
     }
+}
+
+/// Everything that is needed.
+pub(crate) fn all(settings: &Settings) -> Vec<Wanted> {
+    [events, logs, blobs, work, dead_letters, runs, workers, auth, graphs, audit, retention]
+        .map(|wanted| wanted(settings))
+        .into()
 }
 
 /// The stream of jobs, made again if somebody has deleted it. Asked once only: somebody waits for an answer.
@@ -84,6 +96,16 @@ pub(crate) async fn ensure_auth(connection: &Connection, settings: &Settings) ->
 /// The stream of graphs, made again if somebody has deleted it. Asked once only.
 pub(crate) async fn ensure_graphs(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
     again(once(connection, &graphs(settings)).await).map(|_| ())
+}
+
+/// The stream of the audit trail, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_audit(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
+    again(once(connection, &audit(settings)).await).map(|_| ())
+}
+
+/// The stream of tombstones and uses, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_retention(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
+    again(once(connection, &retention(settings)).await).map(|_| ())
 }
 
 /// The stream of dead letters, made again if somebody has deleted it. Asked once only.
@@ -168,7 +190,7 @@ fn usable(wanted: &Wanted, found: StreamInfo) -> Result<StreamInfo, OpenError> {
 }
 
 /// What keeps a stream from being used.
-fn flaw(wanted: &Wanted, found: &StreamConfig) -> Option<String> {
+pub(crate) fn flaw(wanted: &Wanted, found: &StreamConfig) -> Option<String> {
     let missing =
         wanted.subjects.iter().find(|subject| !found.subjects.iter().any(|one| covers(one, subject)));
     if let Some(subject) = missing {
@@ -220,6 +242,12 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// How long repeats are recognised by their id: not for longer than anything is kept, which a server refuses.
+fn window(age: Duration) -> Duration {
+    // No age means for ever; then the window is the server's own.
+    if age.is_zero() { DUPLICATE_WINDOW } else { DUPLICATE_WINDOW.min(age) }
+}
+
 /// The records: nothing is ever forgotten by itself, and a full stream says so.
 fn events(settings: &Settings) -> Wanted {
     let subjects = vec![names::ALL_EVENTS.to_owned()];
@@ -253,6 +281,17 @@ fn graphs(settings: &Settings) -> Wanted {
     Wanted { name: names::GRAPHS.to_owned(), subjects, retention: "limits", is_truth: true, config }
 }
 
+/// Tombstones, and who uses which blob: one message each. Whoever prunes takes away what is old.
+fn retention(settings: &Settings) -> Wanted {
+    let subjects = vec![names::ALL_TOMBSTONES.to_owned(), names::ALL_USES.to_owned()];
+    let config = json!({
+        "name": names::RETENTION, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "new",
+        "num_replicas": settings.replicas, "max_msgs_per_subject": 1,
+        "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
+    });
+    Wanted { name: names::RETENTION.to_owned(), subjects, retention: "limits", is_truth: true, config }
+}
+
 /// The blobs: a bucket of objects as every client makes one.
 fn blobs(settings: &Settings) -> Wanted {
     let name = names::object_stream(names::BLOBS);
@@ -280,16 +319,25 @@ fn work(settings: &Settings) -> Wanted {
 fn dead_letters(settings: &Settings) -> Wanted {
     let name = settings.dlq_stream.clone();
     let subjects = vec![settings.all_dead_letters()];
-    let age = nanoseconds(settings.dlq_max_age);
-    let window = DUPLICATE_WINDOW.min(settings.dlq_max_age);
-    // No age means for ever; then the window is the server's own.
-    let window = if age == 0 { nanoseconds(DUPLICATE_WINDOW) } else { nanoseconds(window) };
+    let (age, window) = (nanoseconds(settings.dlq_max_age), nanoseconds(window(settings.dlq_max_age)));
     let config = json!({
         "name": name, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "old",
         "num_replicas": settings.replicas, "max_consumers": -1, "duplicate_window": window,
         "max_age": age, "max_msgs": settings.dlq_max_messages, "max_bytes": settings.dlq_max_bytes,
     });
     Wanted { name, subjects, retention: "limits", is_truth: false, config }
+}
+
+/// The audit trail: the oldest entries go when there is no room, whoever prunes.
+fn audit(settings: &Settings) -> Wanted {
+    let subjects = vec![names::ALL_AUDIT.to_owned()];
+    let (age, window) = (nanoseconds(settings.audit_max_age), nanoseconds(window(settings.audit_max_age)));
+    let config = json!({
+        "name": names::AUDIT, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "old",
+        "num_replicas": settings.replicas, "allow_direct": true, "max_consumers": -1, "max_msgs": -1,
+        "max_age": age, "max_bytes": settings.audit_max_bytes, "duplicate_window": window,
+    });
+    Wanted { name: names::AUDIT.to_owned(), subjects, retention: "limits", is_truth: false, config }
 }
 
 /// The snapshots of runs.
@@ -311,7 +359,7 @@ fn auth(settings: &Settings) -> Wanted {
 fn bucket(bucket: &str, ttl: Duration, replicas: usize) -> Wanted {
     let name = names::bucket_stream(bucket);
     let subjects = vec![names::bucket_subjects(bucket)];
-    let window = if ttl.is_zero() { DUPLICATE_WINDOW } else { DUPLICATE_WINDOW.min(ttl) };
+    let window = window(ttl);
     let config = json!({
         "name": name, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "new",
         "num_replicas": replicas, "max_msgs_per_subject": 1, "max_age": nanoseconds(ttl),

@@ -31,6 +31,10 @@ pub struct Settings {
     pub dlq_max_messages: i64,
     /// How many bytes of dead letters are kept. The server sets them aside at once.
     pub dlq_max_bytes: i64,
+    /// How long an entry of the audit trail is kept at most, whoever prunes; zero: for ever. A stream that is there stays as it is.
+    pub audit_max_age: Duration,
+    /// How many bytes of the audit trail are kept. The server sets them aside at once.
+    pub audit_max_bytes: i64,
     /// The bucket of run snapshots.
     pub runs_bucket: String,
     /// The bucket of workers.
@@ -65,6 +69,8 @@ impl Settings {
             dlq_max_age: Duration::from_secs(604_800),
             dlq_max_messages: 100_000,
             dlq_max_bytes: 536_870_912,
+            audit_max_age: Duration::from_secs(7_776_000),
+            audit_max_bytes: 256 << 20,
             runs_bucket: "pyoco_runs".to_owned(),
             workers_bucket: "pyoco_workers".to_owned(),
             workers_ttl: Duration::from_secs(15),

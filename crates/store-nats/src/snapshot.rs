@@ -60,6 +60,10 @@ struct Member {
     waits: Vec<(NodeId, i64)>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_waited: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    archived: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    foreign: bool,
     /// Of everything else in the snapshot.
     seal: String,
 }
@@ -82,6 +86,8 @@ pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreEr
         wants_job: row.wants_job,
         waits: row.waits.iter().map(|wait| (wait.node.clone(), wait.since.as_micros())).collect(),
         has_waited: row.has_waited,
+        archived: row.is_archived,
+        foreign: row.is_foreign,
         seal: seal(&snapshot),
     };
     let member = serde_json::to_value(member).map_err(|error| error::internal(OPERATION, error))?;
@@ -131,6 +137,8 @@ pub(crate) fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<I
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: true,
         summary,
     })
 }
@@ -162,6 +170,8 @@ fn row(execution: &ExecutionId, snapshot: &Value, member: Value) -> Option<(Inde
         wants_job: member.wants_job,
         waits: member.waits.into_iter().map(wait).collect(),
         has_waited: member.has_waited,
+        is_archived: member.archived,
+        is_foreign: member.foreign,
     };
     Some((row, is_whole))
 }
@@ -231,6 +241,8 @@ mod tests {
                 since: Timestamp::from_micros(1_700_000_000_000_007),
             }],
             has_waited: true,
+            is_archived: true,
+            is_foreign: true,
         };
         (row, snapshot)
     }
@@ -249,6 +261,7 @@ mod tests {
         row.waits.clear();
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row.clone())));
         (row.hidden, row.wants_job, row.next_timer, row.has_waited) = (false, false, None, false);
+        (row.is_archived, row.is_foreign) = (false, false);
         (row.started_at, row.ended_at, row.cancel_requested_at) = (None, None, None);
         assert_eq!(found(&with_row(&text, &row).unwrap()), Some(Snapshot::Ours(row)));
     }

@@ -7,6 +7,7 @@ use pyoco_ports::RunIndex;
 
 use crate::Settings;
 use crate::connection::Connection;
+use crate::dead_letters::{SeenLetters, seen_letters};
 use crate::error::OpenError;
 use crate::graphs::KnownGraphs;
 use crate::index::LocalIndex;
@@ -27,6 +28,7 @@ pub struct NatsStore {
     pub(crate) workers: Arc<Workers>,
     pub(crate) index: LocalIndex,
     pub(crate) graphs: KnownGraphs,
+    pub(crate) letters: SeenLetters,
 }
 
 impl NatsStore {
@@ -48,6 +50,7 @@ impl NatsStore {
             workers: Arc::new(Workers::new(&connection, &settings)),
             index: LocalIndex::new(&connection, &settings, index),
             graphs: KnownGraphs::default(),
+            letters: seen_letters(),
             resources,
             settings,
             connection,

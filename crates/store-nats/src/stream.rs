@@ -213,6 +213,29 @@ impl Connection {
         }
     }
 
+    /// Removes the messages of a subject, all or those before a sequence; says how many. A stream that is not there has none.
+    pub(crate) async fn purge(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        before: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            purged: u64,
+        }
+        let mut which = json!({"filter": subject});
+        if let Some(before) = before {
+            which["seq"] = json!(before);
+        }
+        match self.api::<Answer>(operation, &format!("STREAM.PURGE.{stream}"), &which).await {
+            Ok(answer) => Ok(answer.purged),
+            Err(error) if error.is(Refusal::NO_STREAM) => Ok(0),
+            Err(error) => Err(error.into_store(operation)),
+        }
+    }
+
     /// A stream, or nothing if it is not there; with the number of messages of each subject that matches `subjects`.
     pub(crate) async fn info(
         &self,

@@ -26,7 +26,7 @@ async fn a_blob_is_described_once_however_many_put_it_at_the_same_time() {
     let mut putters = Vec::new();
     for _ in 0..6 {
         let (store, bytes) = (open(&server).await, Arc::clone(&bytes));
-        putters.push(tokio::spawn(async move { store.put_blob(&bytes).await.unwrap() }));
+        putters.push(tokio::spawn(async move { store.put_blob(&execution("e"), &bytes).await.unwrap() }));
     }
     for putter in putters {
         assert_eq!(putter.await.unwrap(), Digest::of_bytes(&bytes));
@@ -35,7 +35,7 @@ async fn a_blob_is_described_once_however_many_put_it_at_the_same_time() {
     assert_eq!(Other::connect(&server).await.messages("OBJ_pyoco_blobs").await, 4);
     let store = open(&server).await;
     assert!(store.get_blob(&Digest::of_bytes(&bytes)).await.unwrap().unwrap() == *bytes);
-    assert_eq!(store.put_blob(&[]).await.unwrap(), Digest::of_bytes(&[]));
+    assert_eq!(store.put_blob(&execution("e"), &[]).await.unwrap(), Digest::of_bytes(&[]));
     assert_eq!(store.get_blob(&Digest::of_bytes(&[])).await.unwrap(), Some(Vec::new()));
 }
 
@@ -45,7 +45,7 @@ async fn a_blob_that_was_damaged_is_corrupt_and_one_that_was_deleted_can_be_put_
     let store = open(&server).await;
     let other = Other::connect(&server).await;
     let bytes = vec![7; 1_000_000];
-    let digest = store.put_blob(&bytes).await.unwrap();
+    let digest = store.put_blob(&execution("e"), &bytes).await.unwrap();
     // The first piece is gone.
     other.api("STREAM.MSG.DELETE.OBJ_pyoco_blobs", &json!({"seq": 1})).await;
     let error = store.get_blob(&digest).await.unwrap_err();
@@ -58,14 +58,14 @@ async fn a_blob_that_was_damaged_is_corrupt_and_one_that_was_deleted_can_be_put_
                          "digest": "", "deleted": true, "mtime": ""});
     other.publish(&subject, &[("Nats-Rollup", "sub")], &deleted.to_string()).await;
     assert_eq!(store.get_blob(&digest).await.unwrap(), None);
-    assert_eq!(store.put_blob(&bytes).await.unwrap(), digest);
+    assert_eq!(store.put_blob(&execution("e"), &bytes).await.unwrap(), digest);
     assert!(store.get_blob(&digest).await.unwrap() == Some(bytes));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blob_stands_as_other_clients_of_nats_expect_an_object() {
     let server = server();
-    let digest = open(&server).await.put_blob(b"hello").await.unwrap();
+    let digest = open(&server).await.put_blob(&execution("e"), b"hello").await.unwrap();
     let other = Other::connect(&server).await;
     let last =
         other.api("STREAM.MSG.GET.OBJ_pyoco_blobs", &json!({"last_by_subj": "$O.pyoco_blobs.M.>"})).await;

@@ -361,7 +361,7 @@ async fn a_foreign_snapshot_that_was_met_while_publishing_is_still_told() {
             let heard = gateway.hears().await;
             match heard.news {
                 // An echo that came late says nothing new.
-                News::Ours(_) => {}
+                News::Ours(_) | News::Gone => {}
                 News::Foreign { snapshot, .. } => {
                     assert_eq!((heard.execution, snapshot), (execution(&name), cancel));
                     break;
@@ -406,6 +406,8 @@ async fn nonsense_in_the_bucket_is_passed_over() {
     other.publish("$KV.pyoco_runs.i", &[("KV-Operation", "DEL")], "").await;
     put(&other, "last", &foreign("last", "PENDING")).await;
     let mut gateway = Gateway::start_and_catch_up(&server.url()).await;
+    let deleted = gateway.hears().await;
+    assert_eq!((deleted.execution, deleted.news), (execution("i"), News::Gone));
     assert_eq!(gateway.hears().await.execution, execution("last"));
     // A run whose key was deleted is published all the same.
     for name in ["i", "a", "g"] {

@@ -68,7 +68,7 @@ async fn what_is_refused_while_the_server_is_down_never_appears_later() {
         assert_eq!(kind(refused), ErrorKind::Unavailable);
         assert!(took < Duration::from_millis(100), "{took:?}");
     }
-    assert_eq!(store.put_blob(b"never").await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(store.put_blob(&execution("e"), b"never").await.unwrap_err().kind, ErrorKind::Unavailable);
     assert_eq!(store.count_letters().await.unwrap_err().kind, ErrorKind::Unavailable);
     server.restart();
     until("the connection is back", || store.is_connected()).await;

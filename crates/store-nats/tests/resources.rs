@@ -16,7 +16,7 @@ use ground::{Other, append, open, server, server_with, settings, texts};
 use pyoco_store_nats::{NatsStore, OpenError};
 use serde_json::{Value, json};
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 11] = [
     "PYOCO_WORK",
     "PYOCO_DLQ",
     "KV_pyoco_runs",
@@ -25,6 +25,8 @@ const ALL: [&str; 9] = [
     "PYOCO_EVENTS",
     "PYOCO_LOGS",
     "PYOCO_GRAPHS",
+    "PYOCO_RETENTION",
+    "PYOCO_AUDIT",
     "OBJ_pyoco_blobs",
 ];
 
@@ -53,6 +55,12 @@ async fn what_is_missing_is_made_as_the_contract_says() {
         &other.config("PYOCO_DLQ").await,
         &json!({"subjects": ["pyoco.dlq.>"], "retention": "limits", "discard": "old", "storage": "file",
                "max_age": 604_800 * second, "max_msgs": 100_000, "max_bytes": 536_870_912}),
+    );
+    has(
+        &other.config("PYOCO_AUDIT").await,
+        &json!({"subjects": ["pyoco.audit.>"], "retention": "limits", "discard": "old", "storage": "file",
+               "max_age": 7_776_000 * second, "max_msgs": -1, "max_bytes": 1_073_741_824, "allow_direct": true,
+               "duplicate_window": 120 * second}),
     );
     let bucket = json!({"retention": "limits", "discard": "new", "storage": "file", "max_msgs_per_subject": 1,
                         "allow_rollup_hdrs": true, "deny_delete": true, "allow_msg_ttl": true, "allow_direct": false,
@@ -105,6 +113,9 @@ async fn what_is_there_is_kept_as_it_is() {
         json!({"name": "PYOCO_GRAPHS", "subjects": ["pyoco.graphs.>"], "max_bytes": 50_000_000, "discard": "new"}),
         json!({"name": "OBJ_pyoco_blobs", "subjects": ["$O.pyoco_blobs.C.>", "$O.pyoco_blobs.M.>"],
                "allow_rollup_hdrs": true, "discard": "new"}),
+        json!({"name": "PYOCO_RETENTION", "subjects": ["pyoco.tombstones.*", "pyoco.uses.>"], "max_msgs_per_subject": 1,
+               "discard": "new", "description": "ours"}),
+        json!({"name": "PYOCO_AUDIT", "subjects": ["pyoco.audit.>"], "max_msgs": 9}),
     ];
     for config in &made {
         other.api(&format!("STREAM.CREATE.{}", config["name"].as_str().unwrap()), config).await;

@@ -176,5 +176,7 @@ fn row(number: usize, labels: usize) -> IndexRow {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     }
 }

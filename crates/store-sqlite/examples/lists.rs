@@ -176,5 +176,7 @@ fn row(execution: ExecutionId, number: usize, tag: Tag) -> IndexRow {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     }
 }

@@ -93,5 +93,7 @@ fn row(execution: &ExecutionId, version: u64) -> IndexRow {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     }
 }

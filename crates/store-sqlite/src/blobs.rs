@@ -2,27 +2,43 @@
 
 use async_trait::async_trait;
 use pyoco_core::digest::Digest;
+use pyoco_core::ids::ExecutionId;
 use pyoco_ports::{Blobs, Durability, StoreError};
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::command::Terms;
 use crate::{SqliteStore, error};
 
 #[async_trait]
 impl Blobs for SqliteStore {
-    async fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+    async fn put_blob(&self, execution: &ExecutionId, bytes: &[u8]) -> Result<Digest, StoreError> {
         let digest = Digest::of_bytes(bytes);
-        let bytes = bytes.to_vec();
+        let (execution, bytes) = (execution.clone(), bytes.to_vec());
         let terms = Terms { operation: "put a blob", durability: Durability::Full, wakes: None };
         self.write(terms, move |connection| {
             connection
                 .prepare_cached(
                     "INSERT INTO blobs (digest, bytes) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING",
                 )?
-                .execute((digest.to_string(), &bytes))
+                .execute((digest.to_string(), &bytes))?;
+            used(connection, &execution, &digest)
         })
         .await?;
         Ok(digest)
+    }
+
+    async fn share_blob(&self, execution: &ExecutionId, digest: &Digest) -> Result<bool, StoreError> {
+        let (execution, digest) = (execution.clone(), *digest);
+        let terms = Terms { operation: "share a blob", durability: Durability::Full, wakes: None };
+        self.write(terms, move |connection| {
+            let sql = "SELECT 1 FROM blobs WHERE digest = ?1";
+            let is_there = connection.prepare_cached(sql)?.exists([digest.to_string()])?;
+            if is_there {
+                used(connection, &execution, &digest)?;
+            }
+            Ok(is_there)
+        })
+        .await
     }
 
     async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
@@ -41,4 +57,10 @@ impl Blobs for SqliteStore {
         })
         .await
     }
+}
+
+/// An execution uses a blob.
+fn used(connection: &Connection, execution: &ExecutionId, digest: &Digest) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO blob_uses (execution, digest) VALUES (?1, ?2) ON CONFLICT (execution, digest) DO NOTHING";
+    connection.prepare_cached(sql)?.execute((execution.as_str(), digest.to_string())).map(|_| ())
 }

@@ -42,6 +42,17 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Opens a file that nobody writes for looking, and leaves nothing beside it: not even a lock.
+pub(crate) fn bystander(path: &Path) -> rusqlite::Result<Connection> {
+    let Some(text) = path.to_str() else { return reader(path) };
+    let text = text.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let address = format!("file:{text}?immutable=1");
+    let connection =
+        open(Path::new(&address), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
 /// Turns an empty file into a store, everything of it in the file itself and nothing in a write-ahead log beside it.
 pub(crate) fn create(path: &Path, schema: &Schema) -> rusqlite::Result<()> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -51,6 +62,20 @@ pub(crate) fn create(path: &Path, schema: &Schema) -> rusqlite::Result<()> {
     schema.migrate(&connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error)
+}
+
+/// Opens an empty file for a copy of another, which nobody else knows and which is put on the disk as a whole.
+pub(crate) fn target(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    without_disk(&connection)?;
+    Ok(connection)
+}
+
+/// Puts everything of a file into the file itself, so that nothing stands beside it.
+pub(crate) fn leave_alone(connection: &Connection) -> rusqlite::Result<()> {
+    // Only whoever has read of it knows that the file wants a write-ahead log.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
 }
 
 /// The schema that the file has.
@@ -111,11 +136,11 @@ mod tests {
             ("temp_store", "2"),
             ("auto_vacuum", "2"),
             ("application_id", "1350127459"),
-            ("user_version", "4"),
         ];
         for (pragma, value) in wanted {
             assert_eq!(text(&writer, pragma), value, "{pragma}");
         }
+        assert_eq!(user_version(&writer).unwrap(), crate::schema::MAIN.newest());
         for (pragma, value) in [("query_only", "1"), ("wal_autocheckpoint", "0"), ("trusted_schema", "0")] {
             assert_eq!(text(&reader, pragma), value, "{pragma}");
         }

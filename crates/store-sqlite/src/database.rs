@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pyoco_figures::Figures;
 use pyoco_ports::{ErrorKind, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
@@ -20,6 +21,8 @@ const WAKES: usize = 256;
 
 /// How a file is worked on.
 pub(crate) struct Settings {
+    /// What its figures are called.
+    pub(crate) file: &'static str,
     /// What its writer's thread is called.
     pub(crate) thread: &'static str,
     /// How many places there are for commands that wait for the writer.
@@ -55,11 +58,13 @@ impl Database {
         connection: Connection,
         settings: Settings,
         mark: Option<PathBuf>,
+        figures: Figures,
     ) -> std::io::Result<Self> {
         let (outbox, inbox) = std::sync::mpsc::channel();
         let (wake, _) = broadcast::channel(WAKES);
         let (giving_up, gave_up) = watch::channel(false);
-        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, &settings, mark.clone());
+        let writer =
+            Writer::new(connection, inbox, wake.clone(), giving_up, &settings, mark.clone(), figures);
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {
@@ -127,6 +132,15 @@ impl Database {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.readers.read(operation, work).await
+    }
+
+    /// Reads for as long as it takes: one at a time, and nobody else waits for it.
+    pub(crate) async fn read_apart<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.read_apart(operation, work).await
     }
 
     pub(crate) fn wakes(&self) -> broadcast::Receiver<Wake> {

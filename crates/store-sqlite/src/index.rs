@@ -6,13 +6,13 @@ use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{
-    Durability, ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page, RunIndex,
-    StoreError, Wait, WaitFilter, WaitPage,
+    Durability, EndedFilter, EndedPlace, ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter,
+    LabelPage, Page, Queue, RunIndex, StoreError, Wait, WaitFilter, WaitPage,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::command::Terms;
-use crate::{SqliteStore, error, jobs, labels, list, waits};
+use crate::{SqliteStore, error, jobs, labels, list, retention, waits};
 
 /// The columns that make a row, in the order in which `decode` reads them; those that more tables have, of the one that is named.
 macro_rules! columns {
@@ -22,7 +22,7 @@ macro_rules! columns {
             "execution, version, created_at, ",
             $walked,
             "updated_at, workflow_sha256, hidden, next_timer, ",
-            "wants_job, summary, waits, started_at, ended_at, cancel_requested_at"
+            "wants_job, summary, waits, started_at, ended_at, cancel_requested_at, kept"
         )
     };
 }
@@ -102,6 +102,10 @@ impl RunIndex for SqliteStore {
         let tenant = tenant.cloned();
         self.read("count since", move |connection| match tenant {
             Some(tenant) => counted(connection, TENANT_COUNTS_SINCE, (since.as_micros(), tenant.as_str())),
+            // The figures ask for a day.
+            None if since.as_micros() % DAY == 0 => {
+                counted(connection, COUNTS_OF_DAYS, [since.as_micros() / DAY])
+            }
             None => counted(connection, COUNTS_SINCE, [since.as_micros()]),
         })
         .await
@@ -112,6 +116,14 @@ impl RunIndex for SqliteStore {
         self.read("due", move |connection| {
             let mut statement = connection.prepare_cached(DUE)?;
             statement.query_map((now.as_micros(), limit), execution)?.collect()
+        })
+        .await
+    }
+
+    async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
+        let filter = filter.clone();
+        self.read("find what has ended", move |connection| {
+            retention::ended_before(connection, &filter, limit)
         })
         .await
     }
@@ -136,7 +148,25 @@ impl RunIndex for SqliteStore {
         })
         .await
     }
+
+    async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.read("queues", |connection| {
+            let mut statement = connection.prepare_cached(QUEUES)?;
+            let queues = statement.query_map((), |row| {
+                let tag = Tag::new(&row.get::<_, String>(0)?).map_err(|why| error::unreadable(0, why))?;
+                Ok(Queue { tag, depth: row.get(1)?, oldest: Timestamp::from_micros(row.get(2)?) })
+            })?;
+            queues.collect()
+        })
+        .await
+    }
 }
+
+/// In microseconds.
+const DAY: i64 = 86_400_000_000;
+
+const COUNTS_OF_DAYS: &str =
+    "SELECT status, sum(runs) FROM day_counts WHERE day >= ?1 GROUP BY status HAVING sum(runs) > 0";
 
 // Each status is a stretch of an index from that instant on. Which there are is known from the counters.
 const COUNTS_SINCE: &str = "\
@@ -162,6 +192,11 @@ const RUNNABLE_TAGS: &str = "\
     WITH RECURSIVE tags (tag) AS (SELECT min(tag) FROM runs WHERE wants_job = 1 \
         UNION ALL SELECT (SELECT min(tag) FROM runs WHERE wants_job = 1 AND tag > tags.tag) FROM tags WHERE tag IS NOT NULL) \
     SELECT tag FROM tags WHERE tag IS NOT NULL";
+
+// How many is known from the counters; the oldest is the first of a stretch of the index.
+const QUEUES: &str = "\
+    SELECT tag, runs, (SELECT min(updated_at) FROM runs WHERE wants_job = 1 AND runs.tag = queue_counts.tag) \
+    FROM queue_counts ORDER BY tag";
 
 /// A row ready to be stored.
 pub(crate) struct Stored {
@@ -194,17 +229,18 @@ impl Stored {
     pub(crate) fn put(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO runs (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, \
                        updated_at, next_timer, wants_job, hidden, summary, labelled, waits, started_at, \
-                       ended_at, cancel_requested_at) \
+                       ended_at, cancel_requested_at, kept) \
                    VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, \
                        :updated_at, :next_timer, :wants_job, :hidden, :summary, :labelled, :waits, :started_at, \
-                       :ended_at, :cancel_requested_at) \
+                       :ended_at, :cancel_requested_at, :kept) \
                    ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
                        status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
                        workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
                        updated_at = excluded.updated_at, next_timer = excluded.next_timer, \
                        wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary, \
                        labelled = excluded.labelled, waits = excluded.waits, started_at = excluded.started_at, \
-                       ended_at = excluded.ended_at, cancel_requested_at = excluded.cancel_requested_at \
+                       ended_at = excluded.ended_at, cancel_requested_at = excluded.cancel_requested_at, \
+                       kept = excluded.kept \
                    WHERE excluded.version >= runs.version";
         let summary = &self.row.summary;
         connection
@@ -228,6 +264,7 @@ impl Stored {
                 ":started_at": self.row.started_at.map(Timestamp::as_micros),
                 ":ended_at": self.row.ended_at.map(Timestamp::as_micros),
                 ":cancel_requested_at": self.row.cancel_requested_at.map(Timestamp::as_micros),
+                ":kept": u8::from(self.row.is_foreign) + 2 * u8::from(self.row.is_archived),
             })
             .map(|_| ())
     }
@@ -239,6 +276,7 @@ pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
     let summary: RunSummary = serde_json::from_str(&summary).map_err(|why| error::unreadable(8, why))?;
     let waits: Option<String> = row.get(9)?;
     let has_waited = waits.is_some();
+    let kept: u8 = row.get(13)?;
     let time =
         |column: usize| row.get::<_, Option<i64>>(column).map(|micros| micros.map(Timestamp::from_micros));
     Ok(IndexRow {
@@ -256,6 +294,8 @@ pub(crate) fn decode(row: &Row<'_>) -> rusqlite::Result<IndexRow> {
         wants_job: row.get(7)?,
         waits: waits.map_or(Ok(Vec::new()), |waits| decode_waits(&waits))?,
         has_waited,
+        is_archived: kept & 2 != 0,
+        is_foreign: kept & 1 != 0,
     })
 }
 
@@ -341,12 +381,14 @@ mod tests {
                 next_timer: None,
                 wants_job: false,
                 has_waited: waits.is_some(),
+                is_archived: false,
+                is_foreign: false,
                 waits: waits.unwrap_or_default().iter().map(wait).collect(),
             }
         };
         let ordinary = |version| row("ordinary", version, &["cpu"], None);
-        // The first is counted and gets its place among the jobs, under its label, which is counted as well; one that is older changes nothing.
-        let new = 2 + 1 + 2;
+        // The first is counted, also for its day, and gets its place among the jobs, under its label, which is counted as well; one that is older changes nothing.
+        let new = 2 + 1 + 2 + 1;
         assert_eq!(
             changes(&connection, &[ordinary(1), ordinary(2), ordinary(3), ordinary(2)]),
             [new, 1, 1, 0]
@@ -371,7 +413,9 @@ mod tests {
     #[test]
     fn what_the_sweeper_asks_uses_the_small_indexes() {
         let connection = list::tests::empty();
-        for (sql, index) in [(DUE, "runs_with_timer"), (RUNNABLE, "runs_wanting_job")] {
+        for (sql, index) in
+            [(DUE, "runs_with_timer"), (RUNNABLE, "runs_wanting_job"), (QUEUES, "runs_wanting_job (tag=?)")]
+        {
             let plan = list::tests::plan(&connection, sql);
             assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{sql}: {plan}");
         }

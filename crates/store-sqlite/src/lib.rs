@@ -7,11 +7,15 @@
 //!   `readers` read beside it
 //! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`, `keys`: one role of `pyoco-ports` each, with
 //!   its statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
+//! - `backup` copies both files while they are in use
+//! - `health` looks at a folder and changes nothing
 //! - `error` is the one mapping of SQLite's errors
 //!
 //! All SQL of the product is in this crate, with bound parameters only. Time is an input.
 
 mod aside;
+mod audit;
+mod backup;
 mod blobs;
 mod command;
 mod connection;
@@ -19,6 +23,7 @@ mod database;
 mod dead_letters;
 mod error;
 mod graphs;
+mod health;
 mod index;
 mod jobs;
 mod keys;
@@ -28,6 +33,7 @@ mod log;
 mod open;
 mod queue;
 mod readers;
+mod retention;
 mod schema;
 mod scratch;
 mod store;
@@ -38,5 +44,7 @@ mod waits;
 mod workers;
 mod writer;
 
+pub use backup::Copied;
+pub use health::{Examination, FileHealth, Listed, OpenToOthers, Overdue};
 pub use open::{Check, OpenError, Options};
 pub use store::SqliteStore;

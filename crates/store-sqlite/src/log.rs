@@ -6,7 +6,7 @@ use pyoco_ports::{Append, AppendError, Appended, EventLog, StoreError, StoredRec
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::command::Terms;
-use crate::{SqliteStore, dead_letters, error, index, queue};
+use crate::{SqliteStore, dead_letters, error, index, queue, retention};
 
 #[async_trait]
 impl EventLog for SqliteStore {
@@ -75,14 +75,14 @@ fn write(
 }
 
 /// The version of a log: one look at the end of its stretch of the primary key.
-fn head(connection: &Connection, execution: &ExecutionId) -> rusqlite::Result<Version> {
+pub(crate) fn head(connection: &Connection, execution: &ExecutionId) -> rusqlite::Result<Version> {
     let sql = "SELECT version FROM records WHERE execution = ?1 ORDER BY version DESC LIMIT 1";
     let found: Option<u64> =
         connection.prepare_cached(sql)?.query_row([execution.as_str()], |row| row.get(0)).optional()?;
     Ok(Version(found.unwrap_or(0)))
 }
 
-fn records(
+pub(crate) fn records(
     connection: &Connection,
     execution: &ExecutionId,
     after: Version,
@@ -102,6 +102,10 @@ fn records(
     for record in rows {
         let record = record?;
         if record.version != next {
+            // It is being removed, from its beginning on: as good as gone.
+            if retention::tombstone(connection, execution)?.is_some() {
+                return Ok(Vec::new());
+            }
             let why = format!("record {next} of execution {execution} is missing");
             return Err(error::unreadable(0, why));
         }

@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use pyoco_figures::Figures;
 use rusqlite::Connection;
 
 use crate::database::{Database, Settings};
@@ -15,10 +16,12 @@ use crate::{SqliteStore, aside, connection, queue, schema, store};
 pub(crate) const LOCK: &str = "pyoco.lock";
 
 /// How a store is opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// When the whole file is checked before it is used.
     pub check: Check,
+    /// Who counts the transactions.
+    pub figures: Figures,
 }
 
 /// When the whole file is checked, which takes about a second for each gigabyte.
@@ -100,8 +103,9 @@ impl SqliteStore {
         // Nobody else had the folder, so whoever held a lease is gone.
         queue::free_leases(&connection).map_err(|error| sql_error(&file, error))?;
         let (log_file, log_connection) = aside::open_logs(folder, options.check)?;
-        let main = start(&file, connection, store::MAIN, None)?;
-        let logs = start(&log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)))?;
+        let figures = options.figures;
+        let main = start(&file, connection, store::MAIN, None, figures.clone())?;
+        let logs = start(&log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)), figures)?;
         Ok(Self::new(main, logs, lock, None))
     }
 }
@@ -112,8 +116,10 @@ pub(crate) fn start(
     connection: Connection,
     settings: Settings,
     mark: Option<PathBuf>,
+    figures: Figures,
 ) -> Result<Database, OpenError> {
-    Database::start(file.to_owned(), connection, settings, mark).map_err(|error| io_error(file, error))
+    Database::start(file.to_owned(), connection, settings, mark, figures)
+        .map_err(|error| io_error(file, error))
 }
 
 /// Opens a file of the folder for writing, or makes it if it is missing.
@@ -172,6 +178,16 @@ pub(crate) fn lock(folder: &Path) -> Result<File, OpenError> {
         Err(fs4::TryLockError::WouldBlock) => Err(OpenError::Locked { folder: folder.to_owned() }),
         Err(fs4::TryLockError::Error(error)) => Err(io_error(&path, error)),
     }
+}
+
+/// Whether a file of the folder is there. One that cannot be ours, or cannot be whole, is refused. Nothing is changed.
+pub(crate) fn is_there(folder: &Path, schema: &Schema) -> Result<bool, OpenError> {
+    let file = folder.join(schema.file);
+    let wal = folder.join(format!("{}-wal", schema.file));
+    let wal_bytes = size(&wal).map_err(|error| io_error(&wal, error))?;
+    let Some(bytes) = size(&file).map_err(|error| io_error(&file, error))? else { return Ok(false) };
+    look(&file, schema, bytes, wal_bytes.unwrap_or(0))?;
+    Ok(true)
 }
 
 /// Looks at a file without SQLite, which would change it or what lies beside it.
@@ -278,7 +294,7 @@ fn prepare(
 }
 
 /// Files that only their owner may read: they hold what users sent.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options

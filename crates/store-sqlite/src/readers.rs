@@ -19,11 +19,14 @@ pub(crate) struct Readers {
     mark: Option<PathBuf>,
     idle: Mutex<Vec<Connection>>,
     places: Arc<Semaphore>,
+    /// The place of whoever reads for long.
+    apart: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf, mark: Option<PathBuf>) -> Self {
-        Self { path, mark, idle: Mutex::new(Vec::new()), places: Arc::new(Semaphore::new(MOST)) }
+        let [places, apart] = [MOST, 1].map(|places| Arc::new(Semaphore::new(places)));
+        Self { path, mark, idle: Mutex::new(Vec::new()), places, apart }
     }
 
     /// Reads. Every statement sees all that was committed before; a transaction never outlives the call.
@@ -32,12 +35,31 @@ impl Readers {
         operation: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        self.on(&self.places, operation, work).await
+    }
+
+    /// Reads for as long as it takes: one at a time, and nobody else waits for it.
+    pub(crate) async fn read_apart<T: Send + 'static>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.on(&self.apart, operation, work).await
+    }
+
+    async fn on<T: Send + 'static>(
+        self: &Arc<Self>,
+        places: &Arc<Semaphore>,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let place = Arc::clone(places).acquire_owned().await;
         let place = place.map_err(|_| StoreError::plain(ErrorKind::Closed, operation))?;
         let pool = Arc::clone(self);
         let task = tokio::task::spawn_blocking(move || {
             let _place = place;
-            let connection = match pool.idle().pop() {
+            let idle = pool.idle().pop();
+            let connection = match idle {
                 Some(connection) => connection,
                 None => connection::reader(&pool.path)?,
             };
@@ -57,11 +79,13 @@ impl Readers {
 
     /// Waits for those who read, refuses others, and closes the connections.
     pub(crate) async fn close(&self) {
-        let all = u32::try_from(MOST).unwrap_or(u32::MAX);
-        // An error means that it was closed before.
-        if let Ok(places) = self.places.acquire_many(all).await {
-            self.places.close();
-            drop(places);
+        for (places, all) in [(&self.places, MOST), (&self.apart, 1)] {
+            let all = u32::try_from(all).unwrap_or(u32::MAX);
+            // An error means that it was closed before.
+            if let Ok(held) = places.acquire_many(all).await {
+                places.close();
+                drop(held);
+            }
         }
         self.idle().clear();
     }

@@ -29,6 +29,9 @@ pub(crate) const MAIN: Schema = Schema {
         include_str!("migrations/0002_executions.sql"),
         include_str!("migrations/0003_jobs.sql"),
         include_str!("migrations/0004_keys.sql"),
+        include_str!("migrations/0005_audit.sql"),
+        include_str!("migrations/0006_retention.sql"),
+        include_str!("migrations/0007_figures.sql"),
     ],
 };
 
@@ -81,7 +84,7 @@ mod tests {
         first.migrate(&connection).unwrap();
         assert_eq!(connection::user_version(&connection).unwrap(), 1);
         let row = "INSERT INTO runs (execution, version, tag, status, flow, created_at, updated_at, wants_job, hidden, summary, \
-                   tenant) VALUES (?1, 1, ?2, 'FAILED', 'f', 1, ?3, 0, ?5, json_object('tags', json(?4)), ?6)";
+                   tenant) VALUES (?1, 1, ?2, 'FAILED', 'f', 1, ?3, ?5, ?5, json_object('tags', json(?4)), ?6)";
         for (execution, tag, at, tags, hidden, tenant) in [
             ("e", Some("cpu"), 1, r#"["cpu"]"#, false, None),
             ("more", Some("cpu"), 2, r#"["cpu", "nightly", "cpu"]"#, false, Some("team")),
@@ -114,6 +117,9 @@ mod tests {
         assert_eq!(texts(labels), ["cpu e -", "cpu more team", "cpu odd -", "nightly more team"]);
         let counts = "SELECT scope || ' ' || label || ' ' || jobs FROM label_counts";
         assert_eq!(texts(counts), [" cpu 3", " nightly 1", "team cpu 1", "team nightly 1"]);
+        assert_eq!(texts("SELECT day || ' ' || status || ' ' || runs FROM day_counts"), ["0 FAILED 5"]);
+        assert_eq!(texts("SELECT tag || ' ' || runs FROM queue_counts"), ["gpu 1"]);
+        assert_eq!(texts("SELECT cast(letters AS TEXT) FROM letter_count"), ["0"]);
         // Again it finds nothing to do.
         MAIN.migrate(&connection).unwrap();
     }

@@ -4,6 +4,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pyoco_figures::Figures;
+
 use crate::database::Settings;
 use crate::open::{self, Check, OpenError};
 use crate::{SqliteStore, aside, connection, schema, store};
@@ -31,9 +33,10 @@ impl SqliteStore {
         let own = OwnFolder(folder);
         let (file, writer) = open::open_file(&own.0, &schema::MAIN, Check::Never)?;
         connection::without_disk(&writer).map_err(|error| open::sql_error(&file, error))?;
-        let main = open::start(&file, writer, store::SCRATCH, None)?;
+        let main = open::start(&file, writer, store::SCRATCH, None, Figures::default())?;
         let (file, writer) = aside::open_logs(&own.0, Check::Never)?;
-        let logs = open::start(&file, writer, Settings { syncs: false, ..store::LOGS }, None)?;
+        let logs =
+            open::start(&file, writer, Settings { syncs: false, ..store::LOGS }, None, Figures::default())?;
         Ok(Self::new(main, logs, lock, Some(own)))
     }
 }

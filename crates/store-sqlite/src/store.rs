@@ -20,6 +20,7 @@ use crate::writer::Wake;
 /// again. The write-ahead log is moved at 16 MiB, so that moving it is rare
 /// beside the commands that fill it.
 pub(crate) const MAIN: Settings = Settings {
+    file: "main",
     thread: "pyoco-writer",
     places: 1024,
     patience: Some(Duration::from_secs(1)),
@@ -35,6 +36,7 @@ pub(crate) const SCRATCH: Settings =
 /// So many KiB of lines may wait for their writer: 16 MiB. Whoever has more waits: a task that floods is slowed down, and
 /// nothing of what it wrote is refused. The write-ahead log is moved at 16 MiB, so that a flood seldom keeps the disk busy.
 pub(crate) const LOGS: Settings = Settings {
+    file: "lines",
     thread: "pyoco-log-writer",
     places: 16 * 1024,
     patience: None,
@@ -122,6 +124,11 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.inner.main.read(operation, work).await
+    }
+
+    /// The file of everything else than what tasks wrote.
+    pub(crate) fn main(&self) -> &Database {
+        &self.inner.main
     }
 
     /// The file of what tasks wrote.

@@ -9,6 +9,7 @@ use pyoco_ports::{
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::command::Terms;
+use crate::retention::Progress;
 use crate::{SqliteStore, error};
 
 /// A page of lines ends with the one that makes its text as long as this.
@@ -60,6 +61,30 @@ impl TaskLogs for SqliteStore {
             })
             .await
     }
+}
+
+/// Removes the lines of a log from its beginning on, and when none are left the log.
+pub(crate) fn remove(
+    connection: &Connection,
+    execution: &ExecutionId,
+    room: u64,
+) -> rusqlite::Result<Progress> {
+    let Some(Log { id, .. }) = log(connection, execution)? else { return Ok(Progress::Done(0)) };
+    let first = "SELECT number FROM lines WHERE execution = ?1 ORDER BY number LIMIT 1";
+    let mut first = connection.prepare_cached(first)?;
+    let mut first = || first.query_row([id], |row| row.get::<_, u64>(0)).optional();
+    let mut rows = 1;
+    if let Some(number) = first()? {
+        let sql = "DELETE FROM lines WHERE execution = ?1 AND number < ?2";
+        rows += connection.prepare_cached(sql)?.execute((id, number.saturating_add(room)))? as u64;
+        if first()?.is_some() {
+            return Ok(Progress::More);
+        }
+    }
+    for sql in ["DELETE FROM sources WHERE execution = ?1", "DELETE FROM executions WHERE id = ?1"] {
+        connection.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(Progress::Done(rows))
 }
 
 /// How many KiB of the inbox lines take.

@@ -18,6 +18,10 @@ fn store() -> (TempDir, SqliteStore) {
     (folder, store)
 }
 
+fn execution(name: &str) -> ExecutionId {
+    ExecutionId::new(name).unwrap()
+}
+
 fn terms(durability: Durability) -> Terms {
     Terms { operation: "test", durability, wakes: None }
 }
@@ -78,7 +82,7 @@ async fn a_full_store_says_so_and_goes_on_when_there_is_room() {
     limit(60).await.unwrap();
     let full = store.append(append("a", vec![0; 1_000_000])).await.unwrap_err();
     assert!(matches!(full, AppendError::Store(StoreError { kind: ErrorKind::Full, .. })), "{full}");
-    let full = store.put_blob(&vec![0; 1_000_000]).await.unwrap_err();
+    let full = store.put_blob(&execution("a"), &vec![0; 1_000_000]).await.unwrap_err();
     assert_eq!(full.kind, ErrorKind::Full);
     store.append(append("b", vec![1])).await.unwrap();
     limit(100_000).await.unwrap();
@@ -150,7 +154,7 @@ async fn after_an_error_of_the_disk_nothing_is_written_any_more() {
 #[tokio::test]
 async fn a_blob_that_was_changed_on_disk_is_not_given_out() {
     let (_folder, store) = store();
-    let digest = store.put_blob(b"what was said").await.unwrap();
+    let digest = store.put_blob(&execution("a"), b"what was said").await.unwrap();
     store
         .write(terms(Durability::Full), |connection| connection.execute("UPDATE blobs SET bytes = x'00'", ()))
         .await

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pyoco_core::ids::Tag;
+use pyoco_figures::{Figures, Stopwatch};
 use pyoco_ports::{Durability, ErrorKind, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{broadcast, watch};
@@ -49,6 +50,8 @@ pub(crate) struct Writer {
     unlooked: u32,
     /// Why nothing is written any more.
     stopped: Option<Lost>,
+    /// What the file is called in the figures, and who counts.
+    counted: (&'static str, Figures),
 }
 
 impl Writer {
@@ -59,6 +62,7 @@ impl Writer {
         giving_up: watch::Sender<bool>,
         settings: &Settings,
         mark: Option<PathBuf>,
+        figures: Figures,
     ) -> Self {
         let synchronous = settings.syncs.then_some(Durability::Full);
         // The file may have been left with a write-ahead log, so the first pause looks after it.
@@ -73,6 +77,7 @@ impl Writer {
             dirty: true,
             unlooked: 0,
             stopped: None,
+            counted: (settings.file, figures),
         }
     }
 
@@ -120,6 +125,7 @@ impl Writer {
     /// Runs a batch in one transaction. An error means that none of it was done, or that nobody knows.
     fn commit(&mut self, batch: &mut [Box<dyn Command>]) -> Result<(), Lost> {
         self.dirty = true;
+        let watch = Stopwatch::start();
         let wanted = if batch.iter().all(|command| command.durability() == Durability::Process) {
             Durability::Process
         } else {
@@ -129,7 +135,7 @@ impl Writer {
         while !self.attempt(batch)? {
             self.statement("ROLLBACK").map_err(|error| self.lose(&error))?;
         }
-        self.statement("COMMIT").map_err(|error| {
+        let committed = self.statement("COMMIT").map_err(|error| {
             let _ = self.statement("ROLLBACK");
             match error::kind(&error) {
                 // Nothing reached the file; the next one may find room again.
@@ -142,7 +148,12 @@ impl Writer {
                 | ErrorKind::TooLarge
                 | ErrorKind::Internal => self.stop(&error, ErrorKind::Timeout),
             }
-        })
+        });
+        if committed.is_ok() {
+            let (file, figures) = &self.counted;
+            figures.committed(file, watch.seconds(), batch.len());
+        }
+        committed
     }
 
     /// Runs every command of a batch in a transaction that is left open. Not done when one of them failed by itself: then

@@ -146,7 +146,8 @@ async fn a_damaged_page_is_found_when_the_whole_file_is_checked() {
         let page = bytes.len() - 3 * 4096;
         bytes[page..page + 64].fill(0xff);
     });
-    let refused = SqliteStore::open(folder.path(), Options { check: Check::Always }).unwrap_err();
+    let refused =
+        SqliteStore::open(folder.path(), Options { check: Check::Always, ..Options::default() }).unwrap_err();
     assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
     unchanged(folder.path(), &bytes);
 }

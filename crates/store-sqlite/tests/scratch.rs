@@ -45,6 +45,8 @@ fn row(number: u64) -> IndexRow {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     }
 }
 

@@ -120,7 +120,7 @@ async fn a_file_of_lines_that_cannot_be_used_is_set_aside_and_kept_as_it_was() {
         let mut bytes = std::fs::read(&file).unwrap();
         spoil(&mut bytes);
         std::fs::write(&file, &bytes).unwrap();
-        starts_anew(folder.path(), Options { check: Check::Always }).await;
+        starts_anew(folder.path(), Options { check: Check::Always, ..Options::default() }).await;
         let kept = std::fs::read(folder.path().join("pyoco-logs.db.damaged-1")).unwrap();
         assert!(kept == bytes, "{what}: what was set aside is not what was there");
     }

@@ -53,6 +53,7 @@ fn call(name: &str) -> Call {
         task,
         context: Context::default(),
         loops: Vec::new(),
+        trace: None,
     }
 }
 

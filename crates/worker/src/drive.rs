@@ -15,8 +15,10 @@ use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
 use pyoco_core::state::{NodeNumber, Phase, State};
 use pyoco_core::time::Timestamp;
+use pyoco_core::trace::TraceContext;
 use pyoco_core::view::RunStatus;
 use pyoco_engine::{Decided, EngineError, Watcher};
+use pyoco_figures::Stopwatch;
 use pyoco_ports::Durability;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -60,6 +62,8 @@ struct Try {
 pub(crate) struct Drive<'a> {
     shared: &'a Shared,
     execution: ExecutionId,
+    /// What it runs, for the figures.
+    flow: Arc<str>,
     issuer: Issuer,
     epoch: Epoch,
     watcher: Watcher,
@@ -78,6 +82,7 @@ impl<'a> Drive<'a> {
     pub(crate) async fn claim(
         shared: &'a Shared,
         execution: &ExecutionId,
+        flow: &str,
         claim: ClaimExecution,
     ) -> Result<Claimed<'a>, EngineError> {
         let (worker, now) = (&shared.options.worker, shared.now());
@@ -100,7 +105,9 @@ impl<'a> Drive<'a> {
             turn.answer(&shared.env);
             let started = if may_start { turn.start(shared.options.task_slots) } else { Vec::new() };
             let state = turn.batch.state();
-            let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
+            let traces_all = shared.options.traces_all;
+            let calls: Vec<Call> =
+                started.into_iter().filter_map(|number| call(state, number, traces_all)).collect();
             let glance = Box::new(Glance::of(&turn, epoch));
             Decided { value: Ok((epoch, glance, calls)), effects: turn.effects }
         });
@@ -111,6 +118,7 @@ impl<'a> Drive<'a> {
         let mut drive = Self {
             shared,
             execution: execution.clone(),
+            flow: flow.into(),
             issuer: issuer(epoch),
             epoch,
             watcher,
@@ -231,7 +239,9 @@ impl<'a> Drive<'a> {
                 started.extend(turn.start(free.saturating_sub(started.len())));
             }
             let state = turn.batch.state();
-            let calls: Vec<Call> = started.into_iter().filter_map(|number| call(state, number)).collect();
+            let traces_all = shared.options.traces_all;
+            let calls: Vec<Call> =
+                started.into_iter().filter_map(|number| call(state, number, traces_all)).collect();
             let glance = Glance::of(&turn, epoch);
             Decided { value: (glance, calls, recorded), effects: turn.effects }
         });
@@ -256,7 +266,14 @@ impl<'a> Drive<'a> {
         self.stops.insert(node.clone(), urgency.clone());
         let grace = Duration::from_millis(self.shared.options.cancel_grace.0);
         let owner = Try { node, attempt: call.attempt };
-        let spawned = self.attempts.spawn(attempt::run(runtime, call, urgency, grace));
+        let (figures, flow) = (self.shared.engine.figures().clone(), self.flow.clone());
+        let running = attempt::run(runtime, call, urgency, grace);
+        let spawned = self.attempts.spawn(async move {
+            let watch = Stopwatch::start();
+            let end = running.await;
+            figures.task_ran(&flow, watch.seconds());
+            end
+        });
         self.owners.insert(spawned.id(), owner);
     }
 
@@ -471,8 +488,11 @@ impl Turn<'_, '_> {
 }
 
 /// Everything an attempt may see.
-fn call(state: &State, number: NodeNumber) -> Option<Call> {
+fn call(state: &State, number: NodeNumber, traces_all: bool) -> Option<Call> {
     let (id, node) = state.node(number)?;
+    let caller = state.traced_by();
+    let is_traced = traces_all || caller.is_some();
+    let trace = is_traced.then(|| TraceContext::of_execution(&state.id, caller));
     Some(Call {
         execution: state.id.clone(),
         node: id.clone(),
@@ -481,5 +501,6 @@ fn call(state: &State, number: NodeNumber) -> Option<Call> {
         plan: state.plan.clone()?,
         context: state.context.clone(),
         loops: state.loops_around(number),
+        trace: trace.map(|run| run.of_attempt(&state.id, id, node.attempt)),
     })
 }

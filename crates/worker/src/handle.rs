@@ -137,6 +137,10 @@ impl Shared {
         held: &AtomicU64,
     ) -> Result<Attended, EngineError> {
         let mut seen = self.engine.glance(&message.run_id, Seen::of).await?;
+        if seen.phase == Phase::Absent && self.engine.was_removed(&message.run_id).await? {
+            // It ended long ago; only its job was left.
+            return Ok((Answer::Ack, None));
+        }
         if seen.phase == Phase::Absent && self.engine.store().wants_snapshots() {
             // Other implementations share the queue: one of them has accepted it.
             self.engine.adopt_job(&message.run_id, message.adopted(&delivery.tag)).await?;
@@ -171,7 +175,7 @@ impl Shared {
         };
         // Before the claim, so that nothing is missed that is said after it.
         let listening = self.engine.listen(&message.run_id).await?;
-        let (drive, begun) = match Drive::claim(self, &message.run_id, claim).await? {
+        let (drive, begun) = match Drive::claim(self, &message.run_id, &message.flow_name, claim).await? {
             Claimed::Yes(drive, begun) => (drive, begun),
             Claimed::No(Ok(answer)) => {
                 return Ok(match answer.outcome {
@@ -216,7 +220,10 @@ impl Shared {
             Ok(Driven::Parked | Driven::Drained) => (Answer::Ack, None),
             // Redelivery of this very job is what lets another take over at once.
             Ok(Driven::Abandoned) => (Answer::Nak(Millis(0)), None),
-            Ok(Driven::Fenced) => (Answer::Silence, None),
+            Ok(Driven::Fenced) => {
+                self.engine.figures().claim_lost();
+                (Answer::Silence, None)
+            }
             // Whether the claim is still ours is not known any more, so the message may be another's: let the lease run
             // out instead of sending it back.
             Err(error) => {
@@ -260,7 +267,10 @@ impl Shared {
         let held = AtomicU64::new(0);
         tokio::select! {
             attended = self.attend(delivery, message, &held) => attended,
-            () = self.keep_lease(delivery, message, &held) => Ok((Answer::Silence, None)),
+            () = self.keep_lease(delivery, message, &held) => {
+                self.engine.figures().claim_lost();
+                Ok((Answer::Silence, None))
+            }
             never = self.keep_beating(message) => match never {},
         }
     }
@@ -384,7 +394,9 @@ impl Shared {
             at: self.now(),
             body: serde_json::to_vec(&body).unwrap_or_default(),
         };
-        self.engine.store().publish(letter).await
+        self.engine.store().publish(letter).await?;
+        self.engine.figures().letter("invalid_job");
+        Ok(())
     }
 
     fn issuer(&self, epoch: Epoch) -> Issuer {

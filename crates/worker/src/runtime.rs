@@ -8,6 +8,7 @@ use pyoco_core::ids::{Attempt, ExecutionId, NodeId};
 use pyoco_core::json::{Json, Object};
 use pyoco_core::plan::{Plan, TaskSpec};
 use pyoco_core::state::{Context, LoopFrame};
+use pyoco_core::trace::TraceContext;
 use tokio::sync::watch;
 
 use crate::JobMessage;
@@ -55,6 +56,8 @@ pub struct Call {
     pub context: Context,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopFrame>,
+    /// The span of this attempt, for whoever traces it further; `None` if nobody traces the execution.
+    pub trace: Option<TraceContext>,
 }
 
 /// How an attempt ended.

@@ -51,6 +51,8 @@ pub struct Options {
     pub disconnect_after: Millis,
     /// How long running tasks may go on after the worker was told to stop; then they go to another worker.
     pub drain_for: Duration,
+    /// Whether executions are traced whose caller traces nothing.
+    pub traces_all: bool,
 }
 
 impl Options {
@@ -71,6 +73,7 @@ impl Options {
             run_heartbeat_every: Duration::from_secs(1),
             disconnect_after: Millis(20_000),
             drain_for: Duration::from_secs(25),
+            traces_all: false,
         }
     }
 }

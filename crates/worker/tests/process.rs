@@ -14,8 +14,9 @@ use ground::*;
 use pyoco_core::json::Json;
 use pyoco_core::plan::{Input, Runner, TaskSpec};
 use pyoco_core::state::{Phase, Root};
+use pyoco_core::trace::TraceContext;
 use pyoco_ports::LogStream;
-use pyoco_worker::{End, Runtime as _, Urgency};
+use pyoco_worker::{Call, End, Runtime as _, Urgency};
 use serde_json::json;
 
 fn command(argv: &[&str]) -> Runner {
@@ -96,6 +97,32 @@ async fn inputs_become_variables_and_the_environment_may_be_narrowed() {
     task.inputs.insert("a=b".to_owned(), Input::Lit(Json(json!(1))));
     let end = ground.runtime.run(call_of(task, None), quiet()).await;
     assert_eq!(error(&end).text(), "input 'a=b' cannot become an environment variable: its name is not one");
+}
+
+#[tokio::test]
+async fn each_attempt_sees_its_own_span_and_never_that_of_the_worker() {
+    let of_worker = "00-11111111111111111111111111111111-1111111111111111-01";
+    let tasks = "import os\n\ndef t():\n    return os.environ.get('TRACEPARENT')\n";
+    let ground = Ground::with(&[("tasks.py", tasks)], |options| {
+        options.env.insert("TRACEPARENT".to_owned(), of_worker.to_owned());
+        options.hosts = 1;
+    });
+    let given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let spans = [given, &given.replace('b', "c")].map(|text| TraceContext::parse(text).unwrap());
+    let python = Runner::Callable("tasks:t".to_owned());
+    // The same process runs them all, so what one attempt had must not be left to the next.
+    for trace in [None, Some(spans[0]), Some(spans[1]), None] {
+        let seen = trace.map(|trace| trace.to_string());
+        let end = ground.runtime.run(Call { trace, ..call(&python) }, quiet()).await;
+        assert_eq!(value(&end), json!(seen));
+        let echo = shell("echo \"$TRACEPARENT\"");
+        let end = ground.runtime.run(Call { trace, ..call(&echo) }, quiet()).await;
+        assert_eq!(value(&end)["stdout"], json!(seen.unwrap_or_default()));
+    }
+    let mut task = TaskSpec::new("t", shell("echo \"$TRACEPARENT\""));
+    task.inputs.insert("TRACEPARENT".to_owned(), Input::Lit(Json(json!("mine"))));
+    let end = ground.runtime.run(Call { trace: Some(spans[0]), ..call_of(task, None) }, quiet()).await;
+    assert_eq!(value(&end)["stdout"], json!("mine"));
 }
 
 #[tokio::test]

@@ -8,10 +8,12 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod ring;
 mod samples;
 mod scene;
 mod staff;
 
+pub use ring::Ring;
 pub use samples::{Others, Sample, samples};
 pub use scene::Scene;
 pub use staff::Staff;

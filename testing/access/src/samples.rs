@@ -22,6 +22,10 @@ pub enum Others {
     Shared,
     /// They make something of their own.
     Own,
+    /// What they did themselves, and what is nobody's.
+    Apart,
+    /// That there is nothing of theirs to do it with; nothing happens.
+    Unmoved,
 }
 
 /// A request that its owner is answered well.
@@ -88,6 +92,8 @@ impl Sample {
 /// One for each route and method.
 pub fn samples(scene: &Scene) -> Vec<Sample> {
     let mut all = vec![
+        // First: others have done nothing yet that it could show.
+        Sample::new("GET", "/audit", "/audit").for_others(Others::Apart),
         Sample::new("GET", "/", "/").for_others(Others::Shared),
         Sample::new("GET", "/health", "/health").for_others(Others::Shared),
         Sample::new("GET", "/metrics", "/metrics").for_others(Others::Shared),
@@ -106,6 +112,12 @@ pub fn samples(scene: &Scene) -> Vec<Sample> {
     all.extend(graphs());
     all.extend(executions(scene));
     all.extend(nodes(scene));
+    // Last, as nothing of hers goes on behind it.
+    all.push(
+        Sample::new("POST", "/executions/bulk", "/executions/bulk")
+            .json(json!({"action": "cancel", "all": true}))
+            .for_others(Others::Unmoved),
+    );
     all
 }
 

@@ -118,14 +118,15 @@ impl<'a> Side<'a> {
                 let due = self.store.due(at(dice.random_range(0..60)), 3).await.unwrap();
                 let runnable = self.store.runnable(&tag(tag_name), 3).await.unwrap();
                 let tags = self.store.runnable_tags().await.unwrap();
+                let queues = self.store.queues().await.unwrap();
                 let whose = dice.random_bool(0.5).then(|| tenant("team"));
                 let counts = self.store.counts(whose.as_ref()).await.unwrap();
                 let since = at(dice.random_range(0..20));
                 let recent = self.store.counts_since(whose.as_ref(), since).await.unwrap();
-                format!("{due:?} {runnable:?} {tags:?} {counts:?} {recent:?}")
+                format!("{due:?} {runnable:?} {tags:?} {queues:?} {counts:?} {recent:?}")
             }
             11 => {
-                let digest = self.store.put_blob(name.as_bytes()).await.unwrap();
+                let digest = self.store.put_blob(&execution(&name), name.as_bytes()).await.unwrap();
                 format!("{digest} {:?}", self.store.get_blob(&digest).await.unwrap())
             }
             12 => {

@@ -69,6 +69,8 @@ pub(crate) fn row(name: &str, version: u64, updated: u64) -> IndexRow {
         wants_job: false,
         waits: Vec::new(),
         has_waited: false,
+        is_archived: false,
+        is_foreign: false,
     }
 }
 

@@ -164,6 +164,9 @@ impl RunIndex for Faulty {
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         self.inner.due(now, limit).await
     }
+    async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
+        self.inner.ended_before(filter, limit).await
+    }
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         self.inner.runnable(tag, limit).await
     }
@@ -171,12 +174,19 @@ impl RunIndex for Faulty {
     async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
         self.inner.runnable_tags().await
     }
+
+    async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+        self.inner.queues().await
+    }
 }
 
 #[async_trait]
 impl Blobs for Faulty {
-    async fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
-        self.inner.put_blob(bytes).await
+    async fn put_blob(&self, execution: &ExecutionId, bytes: &[u8]) -> Result<Digest, StoreError> {
+        self.inner.put_blob(execution, bytes).await
+    }
+    async fn share_blob(&self, execution: &ExecutionId, digest: &Digest) -> Result<bool, StoreError> {
+        self.inner.share_blob(execution, digest).await
     }
     async fn get_blob(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.get_blob(digest).await
@@ -207,8 +217,17 @@ impl DeadLetters for Faulty {
     async fn count_letters(&self) -> Result<u64, StoreError> {
         self.inner.count_letters().await
     }
-    async fn letters(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, StoreError> {
-        self.inner.letters(limit).await
+    async fn letter_page(&self, behind: Option<u64>, limit: usize) -> Result<LetterPage, StoreError> {
+        self.inner.letter_page(behind, limit).await
+    }
+    async fn letter(&self, key: &str) -> Result<Option<DeadLetterRecord>, StoreError> {
+        self.inner.letter(key).await
+    }
+    async fn remove_letter(&self, key: &str) -> Result<bool, StoreError> {
+        self.inner.remove_letter(key).await
+    }
+    async fn purge_letters(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.inner.purge_letters(before).await
     }
 }
 
@@ -274,6 +293,35 @@ impl KeyRecords for Faulty {
     async fn keys(&self) -> Result<Vec<(KeyId, StoredKey)>, StoreError> {
         self.answers("list API keys").await?;
         self.inner.keys().await
+    }
+}
+
+#[async_trait]
+impl AuditTrail for Faulty {
+    async fn write_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        self.answers("write the audit trail").await?;
+        self.inner.write_audit(entries).await
+    }
+    async fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<AuditPage, StoreError> {
+        self.inner.audit(filter, limit).await
+    }
+    async fn prune_audit(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.inner.prune_audit(before, most).await
+    }
+}
+
+#[async_trait]
+impl Retention for Faulty {
+    async fn remove(&self, removals: Vec<Removal>) -> Result<Vec<ExecutionId>, StoreError> {
+        self.answers("remove executions").await?;
+        self.inner.remove(removals).await
+    }
+    async fn tombstone(&self, execution: &ExecutionId) -> Result<Option<Tombstone>, StoreError> {
+        self.answers("look for a tombstone").await?;
+        self.inner.tombstone(execution).await
+    }
+    async fn drop_tombstones(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
+        self.inner.drop_tombstones(before, most).await
     }
 }
 

@@ -53,6 +53,7 @@ pub fn create() -> CreateExecution {
         plan: None,
         retry_of: None,
         keep: None,
+        traceparent: None,
         start: false,
     }
 }

@@ -51,12 +51,12 @@ fn state(key: &Value, now: Timestamp) -> &'static str {
     }
 }
 
-fn time(key: &Value, member: &str) -> Option<Timestamp> {
+pub(super) fn time(key: &Value, member: &str) -> Option<Timestamp> {
     key.get(member).and_then(Value::as_f64).and_then(Timestamp::from_unix_seconds)
 }
 
 /// A time to the second.
-fn second(time: Timestamp) -> String {
+pub(super) fn second(time: Timestamp) -> String {
     let text = time.to_string();
     let seconds = text.split_once('.').map_or(text.as_str(), |(seconds, _)| seconds);
     format!("{seconds}Z")

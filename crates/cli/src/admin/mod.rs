@@ -1,8 +1,11 @@
 //! `pyoco-server-admin`: one order, and what comes of it on standard output.
 
 mod arguments;
+mod backup;
+mod dlq;
 mod expiry;
 mod listing;
+mod prune;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -31,17 +34,26 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 async fn run(options: Options) -> Result<(), Failure> {
     let mut config = Config::from_env().map_err(|error| Failure::arguments(error.to_string()))?;
     options.place.apply(&mut config);
-    let Command::ApiKey(command) = options.command;
+    match options.command {
+        Command::ApiKey(command) => look_after_keys(&config, command).await,
+        Command::Backup(backup) => backup::make(&config, &backup).await,
+        Command::Restore(restore) => backup::restore(&config, &restore).await,
+        Command::Dlq(command) => dlq::run(&config, command).await,
+        Command::Prune(options) => prune::run(&config, &options).await,
+    }
+}
+
+async fn look_after_keys(config: &Config, command: KeyCommand) -> Result<(), Failure> {
     match command {
-        KeyCommand::Create(create) => show_secret(&ordered(&config, order(create)?).await?),
-        KeyCommand::List(list) => listing::show(&ordered(&config, Order::ListKeys).await?, &list),
+        KeyCommand::Create(create) => show_secret(&ordered(config, order(create)?).await?),
+        KeyCommand::List(list) => listing::show(&ordered(config, Order::ListKeys).await?, &list),
         KeyCommand::Revoke(which) => {
             let key_id = key_id(&which)?;
-            output::json(&ordered(&config, Order::RevokeKey { key_id }).await?)
+            output::json(&ordered(config, Order::RevokeKey { key_id }).await?)
         }
         KeyCommand::Rotate(which) => {
             let key_id = key_id(&which)?;
-            show_secret(&ordered(&config, Order::RotateKey { key_id }).await?)
+            show_secret(&ordered(config, Order::RotateKey { key_id }).await?)
         }
     }
 }
@@ -61,11 +73,17 @@ async fn ordered(config: &Config, order: Order) -> Result<Value, Failure> {
     match carry_out(config, order).await {
         Ok(answer) => Ok(answer),
         Err(AdminError::NotFound { key_id }) => Err(not_found(key_id.as_str())?),
-        Err(error) => {
-            let notice = pyoco_core::notice::Notice::InvalidArguments;
-            Err(Failure::new(format!("[pyoco-server-admin][{}] {error}", notice.err_id())))
+        Err(AdminError::NoLetter { key }) => {
+            output::json(&json!({"error": "not_found", "key": key}))?;
+            Err(Failure::said(UNKNOWN))
         }
+        Err(error) => Err(failed(&error)),
     }
+}
+
+fn failed(error: &AdminError) -> Failure {
+    let notice = pyoco_core::notice::Notice::InvalidArguments;
+    Failure::new(format!("[pyoco-server-admin][{}] {error}", notice.err_id()))
 }
 
 /// Said on standard output, as the original does.

@@ -1,5 +1,7 @@
 //! `pyoco-client`: one request to a gateway, or a watch, and what comes back on standard output.
 
+mod audit;
+mod bulk;
 mod command;
 mod events;
 mod exec;
@@ -56,13 +58,15 @@ async fn run(options: Options) -> Result<(), Failure> {
         Command::List(options) => listing::list(&client, options).await,
         Command::ListVnext(options) => listing::list_vnext(&client, options).await,
         Command::Watch(options) => watch::watch(&client, &options).await,
-        Command::Cancel(options) => watch::cancel(&client, &options).await,
+        Command::Cancel(options) => bulk::cancel(&client, *options).await,
+        Command::Retry(options) => bulk::retry(&client, *options).await,
         Command::Workers(options) => listing::workers(&client, options).await,
         Command::Metrics => output::text(&client.get_metrics().await?),
         Command::Exec(command) => exec::run(&client, command).await,
         Command::Node(command) => node::run(&client, command).await,
         Command::Graph(command) => graph::run(&client, command).await,
         Command::Waits(options) => waits::list(&client, options).await,
+        Command::Audit(options) => audit::list(&client, options).await,
         Command::Logs(options) => logs::logs(&client, options).await,
         Command::Job(command) => job::run(&client, command).await,
         Command::Tags(options) => job::labels(&client, options).await,

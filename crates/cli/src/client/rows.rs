@@ -42,12 +42,14 @@ pub(super) fn show<const N: usize>(
     }
 }
 
-/// A list of jobs or labels that is shown while its pages come. A page may have fewer items than it could, so that several are asked
+/// A list of jobs, labels or entries that is shown while its pages come. A page may have fewer items than it could, so that several are asked
 /// for until there are as many as wanted.
 pub(super) struct Pages<const N: usize> {
     form: RowsForm,
     /// Which member of a page holds its items.
     list: &'static str,
+    /// And which member says where it goes on.
+    mark: &'static str,
     headers: [&'static str; N],
     /// How many are still wanted; none if all are.
     left: Option<i64>,
@@ -66,7 +68,19 @@ impl<const N: usize> Pages<N> {
         most: Option<i64>,
         token: Option<String>,
     ) -> Self {
-        Self { form, list, headers, left: most, token, is_over: false, rows: Vec::new(), whole: None }
+        let mark = "nextToken";
+        Self { form, list, mark, headers, left: most, token, is_over: false, rows: Vec::new(), whole: None }
+    }
+
+    /// The same of a list whose pages have `items` and a `nextCursor`.
+    pub(super) fn by_cursor(
+        form: RowsForm,
+        headers: [&'static str; N],
+        most: Option<i64>,
+        cursor: Option<String>,
+    ) -> Self {
+        let pages = Self::new(form, "items", headers, most, cursor);
+        Self { mark: "nextCursor", ..pages }
     }
 
     /// What to ask for next: how many, and behind which token.
@@ -84,7 +98,7 @@ impl<const N: usize> Pages<N> {
             Some(Value::Array(items)) => items,
             Some(_) | None => Vec::new(),
         };
-        self.token = page.get("nextToken").and_then(Value::as_str).map(str::to_owned);
+        self.token = page.get(self.mark).and_then(Value::as_str).map(str::to_owned);
         self.left = self.left.map(|left| left - i64::try_from(items.len()).unwrap_or(i64::MAX));
         self.is_over = self.token.is_none() || self.left.is_some_and(|left| left <= 0);
         match self.form {
@@ -110,8 +124,8 @@ impl<const N: usize> Pages<N> {
         if let Some(members) = whole.as_object_mut() {
             members.insert(self.list.to_owned(), Value::Array(items));
             match &self.token {
-                Some(token) => members.insert("nextToken".to_owned(), Value::String(token.clone())),
-                None => members.remove("nextToken"),
+                Some(token) => members.insert(self.mark.to_owned(), Value::String(token.clone())),
+                None => members.remove(self.mark),
             };
         }
         self.whole = Some(whole);
@@ -125,7 +139,7 @@ impl<const N: usize> Pages<N> {
             RowsForm::Lines => {}
         }
         if let Some(token) = &self.token {
-            output::aside(&format!("nextToken: {}", one_line(token)));
+            output::aside(&format!("{}: {}", self.mark, one_line(token)));
         }
         Ok(())
     }

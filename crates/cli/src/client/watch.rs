@@ -8,7 +8,7 @@ use pyoco_client::api::{RunSnapshot, WatchEvent};
 use pyoco_client::{Answer, Client, WatchOptions, is_terminal};
 use serde_json::Value;
 
-use super::options::{Cancel, Watch, WatchForm};
+use super::options::{Watch, WatchForm};
 use super::progress::{Progress, summary};
 use crate::errors::Failure;
 use crate::output::{self, can_show_progress, cell, has_colours};
@@ -34,9 +34,14 @@ pub(super) async fn watch(client: &Client, options: &Watch) -> Result<(), Failur
     display.finish()
 }
 
-pub(super) async fn cancel(client: &Client, options: &Cancel) -> Result<(), Failure> {
-    let run = client.cancel_run(&options.run_id, None).await?;
-    if !options.wait || is_terminal(run.status) {
+pub(super) async fn cancel(
+    client: &Client,
+    run_id: &str,
+    wait: bool,
+    timeout_sec: u32,
+) -> Result<(), Failure> {
+    let run = client.cancel_run(run_id, None).await?;
+    if !wait || is_terminal(run.status) {
         return output::json(run.json());
     }
     let progress = can_show_progress().then(Progress::start);
@@ -46,8 +51,8 @@ pub(super) async fn cancel(client: &Client, options: &Cancel) -> Result<(), Fail
         }
     };
     show(&run);
-    let limit = Duration::from_secs(options.timeout_sec.into());
-    let run = client.wait_for_end(&options.run_id, limit, show).await;
+    let limit = Duration::from_secs(timeout_sec.into());
+    let run = client.wait_for_end(run_id, limit, show).await;
     drop(progress);
     output::json(run?.json())
 }

@@ -5,8 +5,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pyoco_server::config::LogConfig;
+use pyoco_server::config::{LogConfig, Program, Survey, names_read_by};
 use pyoco_server::{Config, ServerOptions, WorkerOptions};
+
+use super::check::CheckArguments;
+use super::doctor::DoctorArguments;
+use super::settings::SettingsArguments;
+use super::status::StatusArguments;
 
 /// Runs workflows: the HTTP gateway, and without NATS also the store and a worker.
 #[derive(Debug, Parser)]
@@ -14,7 +19,7 @@ use pyoco_server::{Config, ServerOptions, WorkerOptions};
     name = "pyoco-server",
     version,
     about = "Runs workflows: the HTTP gateway, an embedded store and a worker in one process",
-    after_help = "Examples:\n  pyoco-server up\n  pyoco-server up --port 9000 --flows ./flows --data-dir /var/lib/pyoco\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both.",
+    after_help = "Examples:\n  pyoco-server up\n  pyoco-server up --port 9000 --flows ./flows --data-dir /var/lib/pyoco\n  pyoco-server status\n  pyoco-server doctor\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both.",
     disable_help_subcommand = true
 )]
 pub struct ServerArguments {
@@ -28,9 +33,38 @@ pub struct ServerArguments {
 pub enum ServerCommand {
     /// Starts the server and stays up until it is told to stop
     #[command(
-        after_help = "Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n  PYOCO_HTTP_AUTH_MODE=api_key pyoco-server up --host 0.0.0.0\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME"
+        after_help = format!("Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n  PYOCO_HTTP_AUTH_MODE=api_key pyoco-server up --host 0.0.0.0\n  pyoco-server up --host 0.0.0.0 --check-config\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME\n\n{}", names_read_by(Program::Server))
     )]
     Up(Box<UpArguments>),
+    /// Shows how a server does: whether it is up, what waits, who works
+    #[command(after_help = "Examples:
+  pyoco-server status
+  pyoco-server status --url http://gateway:8000 --json
+
+Exit codes: 0 it is up, 1 it is not, or its store does not answer.")]
+    Status(StatusArguments),
+    /// Looks for what is wrong, or soon will be, and says what to do; changes nothing
+    #[command(after_help = "Examples:
+  pyoco-server doctor
+  pyoco-server doctor --data-dir /var/lib/pyoco --deep
+  pyoco-server doctor --nats-url nats://127.0.0.1:4222 --json
+
+Exit codes: 0 nothing is wrong (warnings may be there), 1 something is.")]
+    Doctor(DoctorArguments),
+    /// Checks the settings, shows them with where each comes from, and starts nothing
+    #[command(after_help = "Examples:
+  pyoco-server check-config
+  PYOCO_ENV_FILE=production.env pyoco-server check-config --json
+
+With the flags of a start: pyoco-server up … --check-config, or pyoco-worker … --check-config.
+Exit codes: 0 a server would start with them, 1 it would not.")]
+    CheckConfig(CheckArguments),
+    /// Explains every setting
+    #[command(after_help = "Examples:
+  pyoco-server config
+  pyoco-server config PYOCO_DATA_DIR
+  pyoco-server config --markdown > docs/configuration.md")]
+    Config(SettingsArguments),
 }
 
 /// The arguments of `up`.
@@ -66,6 +100,9 @@ pub struct UpArguments {
     /// Run a worker in this process, also with NATS
     #[arg(long)]
     pub with_worker: bool,
+    /// Check the settings and these flags, show them, and start nothing
+    #[arg(long)]
+    pub check_config: bool,
     /// The worker in this process
     #[command(flatten)]
     pub worker: WorkerArguments,
@@ -88,7 +125,7 @@ pub enum Language {
     name = "pyoco-worker",
     version,
     about = "Takes runs from the queue and runs their tasks",
-    after_help = "Examples:\n  pyoco-worker --nats-url nats://127.0.0.1:4222 --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both."
+    after_help = format!("Examples:\n  pyoco-worker --nats-url nats://127.0.0.1:4222 --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both.\n{}", names_read_by(Program::Worker))
 )]
 pub struct StandaloneWorkerArguments {
     /// Where NATS is [default: nats://127.0.0.1:4222] [env: PYOCO_NATS_URL]
@@ -103,6 +140,12 @@ pub struct StandaloneWorkerArguments {
     /// Look for one run, see it through, and end
     #[arg(long)]
     pub run_once: bool,
+    /// Answer /metrics and /health here; nobody is asked for a key, so use a loopback address [env: PYOCO_WORKER_METRICS_ADDR]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics_addr: Option<String>,
+    /// Check the settings and these flags, show them, and start nothing
+    #[arg(long)]
+    pub check_config: bool,
     /// The least important log lines to show [env: PYOCO_LOG_LEVEL]
     #[arg(long, value_parser = level)]
     pub log_level: Option<tracing::Level>,
@@ -166,7 +209,17 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Where a worker looks for NATS when nobody says where it is.
+const USUAL_NATS: &str = "nats://127.0.0.1:4222";
+
 impl UpArguments {
+    /// Notes in a survey what the flags say instead.
+    pub fn note(&self, survey: &mut Survey) {
+        survey.flag("PYOCO_NATS_URL", self.nats_url.clone());
+        survey.flag("PYOCO_DATA_DIR", shown(self.data_dir.as_ref()));
+        note_common(survey, self.log_level, &self.worker);
+    }
+
     /// Lays the flags over a configuration.
     pub fn apply(&self, config: &mut Config) {
         config.nats_url = self.nats_url.clone().or_else(|| config.nats_url.take());
@@ -190,6 +243,22 @@ impl UpArguments {
 }
 
 impl StandaloneWorkerArguments {
+    /// Notes in a survey what the flags say instead.
+    pub fn note(&self, survey: &mut Survey) {
+        match &self.data_dir {
+            Some(folder) => {
+                survey.flag("PYOCO_DATA_DIR", shown(Some(folder)));
+                survey.leave_out("PYOCO_NATS_URL");
+            }
+            None => {
+                survey.assume("PYOCO_NATS_URL", USUAL_NATS);
+                survey.flag("PYOCO_NATS_URL", self.nats_url.clone());
+            }
+        }
+        survey.flag("PYOCO_WORKER_METRICS_ADDR", self.metrics_addr.clone());
+        note_common(survey, self.log_level, &self.worker);
+    }
+
     /// Lays the flags over a configuration. Without a folder NATS is meant, wherever it is.
     pub fn apply(&self, config: &mut Config) {
         match &self.data_dir {
@@ -199,11 +268,23 @@ impl StandaloneWorkerArguments {
             }
             None => {
                 let url = self.nats_url.clone().or_else(|| config.nats_url.take());
-                config.nats_url = Some(url.unwrap_or_else(|| "nats://127.0.0.1:4222".to_owned()));
+                config.nats_url = Some(url.unwrap_or_else(|| USUAL_NATS.to_owned()));
             }
+        }
+        if self.metrics_addr.is_some() {
+            config.worker_metrics_addr.clone_from(&self.metrics_addr);
         }
         apply_common(config, self.log_level, &self.worker);
     }
+}
+
+fn shown(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.display().to_string())
+}
+
+fn note_common(survey: &mut Survey, level: Option<tracing::Level>, worker: &WorkerArguments) {
+    survey.flag("PYOCO_LOG_LEVEL", level.map(|level| level.to_string()));
+    survey.flag("PYOCO_PYTHON", shown(worker.python.as_ref()));
 }
 
 fn apply_common(config: &mut Config, level: Option<tracing::Level>, worker: &WorkerArguments) {

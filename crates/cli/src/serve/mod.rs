@@ -1,7 +1,11 @@
 //! Starting and stopping the long-running programs: `pyoco-server` and `pyoco-worker`.
 
 pub mod arguments;
+mod check;
+mod doctor;
+mod settings;
 mod signals;
+mod status;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -9,30 +13,37 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pyoco_core::notice::Notice;
-use pyoco_server::config::{AuthMode, Config, task_environment};
+use pyoco_server::config::{AuthMode, Config, task_environment, without_secrets};
 use pyoco_server::{Backend, Functions, Role, Server, ServerOptions, StartError, Worker, logging};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::parse;
 use crate::errors::{Failure, conclude};
+use crate::foreground;
 use arguments::{ServerArguments, ServerCommand, StandaloneWorkerArguments, UpArguments};
 use signals::{Signal, Signals};
 
 /// `pyoco-server`.
 pub fn server(arguments: Vec<OsString>) -> ExitCode {
-    conclude(parse::<ServerArguments>(with_command(arguments)).and_then(|parsed| match parsed {
-        Some(ServerArguments { command: ServerCommand::Up(up) }) => {
-            run(async move { serve(&up).await }, |error| {
+    conclude(parse::<ServerArguments>(with_command(arguments)).and_then(|parsed| {
+        let Some(ServerArguments { command }) = parsed else { return Ok(()) };
+        match command {
+            ServerCommand::Up(up) if up.check_config => check::up(&up),
+            ServerCommand::Up(up) => run(async move { serve(&up).await }, |error| {
                 Failure::new(format!("[pyoco-server][{}] {error}", Notice::InvalidArguments.err_id()))
-            })
+            }),
+            ServerCommand::Status(status) => foreground::run(status::show(status)),
+            ServerCommand::Doctor(doctor) => foreground::run(doctor::examine(doctor)),
+            ServerCommand::CheckConfig(check) => check::settings(&check),
+            ServerCommand::Config(settings) => settings::explain(&settings),
         }
-        None => Ok(()),
     }))
 }
 
 /// `pyoco-worker`.
 pub fn worker(arguments: Vec<OsString>) -> ExitCode {
     conclude(parse::<StandaloneWorkerArguments>(arguments).and_then(|parsed| match parsed {
+        Some(parsed) if parsed.check_config => check::worker(&parsed),
         Some(parsed) => run(async move { work(&parsed).await }, |error| {
             Failure::arguments(error.to_string()).usage("pyoco-worker [OPTIONS]").hint("pyoco-worker --help")
         }),
@@ -107,8 +118,12 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     let mut config = Config::from_env()?;
     arguments.apply(&mut config);
     logging::start(&config.log);
+    config.warn_of_unknown();
     let mut signals = Signals::listen()?;
     let backend = Backend::open_as(config, Role::Worker(arguments.worker.worker_id.clone())).await?;
+    if let Some(address) = &backend.config().worker_metrics_addr {
+        backend.tell_figures(address).await?;
+    }
     let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(task_environment()))?;
     worker.check().await?;
     let working = async {
@@ -135,17 +150,6 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     worker.close().await?;
     backend.close().await?;
     Ok(ended)
-}
-
-/// The addresses without what stands before an `@`.
-fn without_secrets(urls: &str) -> String {
-    let shown = |url: &str| match url.split_once("://") {
-        Some((scheme, rest)) => {
-            format!("{scheme}://{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
-        }
-        None => url.rsplit_once('@').map_or(url, |(_, host)| host).to_owned(),
-    };
-    urls.split(',').map(|url| shown(url.trim())).collect::<Vec<_>>().join(",")
 }
 
 fn say(text: &str) {

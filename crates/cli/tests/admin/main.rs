@@ -15,3 +15,4 @@ mod secrets;
 mod socket;
 #[path = "../support/mod.rs"]
 mod support;
+mod trail;

@@ -148,3 +148,78 @@ def look():
         assert!(!said.contains(secret), "{said}");
     }
 }
+
+/// What callers plant: in parameters, labels of a wrong type, a header, a flow that is no flow.
+const PLANTED: &str = "canary-of-a-caller";
+
+#[tokio::test]
+async fn what_callers_send_in_confidence_is_in_no_log_error_letter_metric_trail_or_finding() {
+    let module = "def fail(password): raise ValueError('it does not work')\n";
+    let site = Site::new()
+        .env("PYOCO_HTTP_AUTH_MODE", "api_key")
+        .env("PYOCO_AUTH_PEPPER", PEPPER)
+        .env("PYOCO_LOG_LEVEL", "TRACE")
+        .flow("leaky", "flow: {graph: 'fail'}\ntasks: {fail: {callable: 'leaky_tasks:fail'}}\n", module);
+    let key = Key::create(&site, &["--role", "admin"]);
+    let mut running = site.start();
+    let client = reqwest::Client::new();
+    let mut said: Vec<(String, String)> = Vec::new();
+    let send = async |what: &str, request: reqwest::RequestBuilder| {
+        let request = request.header("X-API-Key", &key.text).header("Cookie", format!("session={PLANTED}"));
+        let answer = request.send().await.unwrap();
+        (format!("{what}: {}", answer.status()), answer.text().await.unwrap())
+    };
+    let url = |path: &str| format!("{}{path}", running.url);
+    let body = json!({"flow_name": "leaky", "params": {"password": PLANTED}});
+    let (status, answer) = send("submit", client.post(url("/runs")).json(&body)).await;
+    assert_eq!(status, "submit: 200 OK", "{answer}");
+    let run = serde_json::from_str::<Value>(&answer).unwrap()["run_id"].as_str().unwrap().to_owned();
+    said.push((status, answer));
+    // Requests that are refused, each with a secret where it does not belong.
+    let wrong = json!({"flow_name": "leaky", "params": {"password": PLANTED}, "tag": {"a": 1}});
+    said.push(send("wrong tag", client.post(url("/runs")).json(&wrong)).await);
+    let wrong = json!({"flow_name": 1, "params": PLANTED});
+    said.push(send("wrong types", client.post(url("/runs")).json(&wrong)).await);
+    let torn = format!("{{\"flow_name\": \"leaky\", \"params\": {{\"password\": \"{PLANTED}\"");
+    let torn = client.post(url("/runs")).header("Content-Type", "application/json").body(torn);
+    said.push(send("torn", torn).await);
+    let wrong = json!({"graphId": "leaky", "input": [PLANTED]});
+    said.push(send("wrong input", client.post(url("/executions")).json(&wrong)).await);
+    said.push(send("no such run", client.get(url("/runs/none")).header("X-Token", PLANTED)).await);
+    let since = Instant::now();
+    loop {
+        let (_, shown) = send("get", client.get(url(&format!("/runs/{run}")))).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        if shown["status"] == "FAILED" {
+            break;
+        }
+        assert!(since.elapsed() < PATIENCE, "{shown}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for path in ["/metrics", "/audit", "/workers", "/health"] {
+        said.push(send(path, client.get(url(path))).await);
+    }
+    for arguments in [&["dlq", "list", "--json"][..], &["api-key", "list"]] {
+        let (answer, more) = texts(&tool(&site, arguments).output().unwrap());
+        said.push((arguments.join(" "), answer + &more));
+    }
+    for arguments in [&["doctor", "--json"][..], &["config"], &["check-config"]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pyoco-server"));
+        command.args(arguments).envs(&site.env).env("PYOCO_NATS_PASSWORD", PASSWORD);
+        command.env("PYOCO_DATA_DIR", site.path("data")).current_dir(site.path("flows"));
+        let (answer, more) = texts(&command.output().unwrap());
+        assert!(!answer.is_empty(), "{arguments:?} says nothing: {more}");
+        said.push((arguments.join(" "), answer + &more));
+    }
+    running.signal(Signal::SIGTERM);
+    assert!(running.wait().success());
+    said.push(("log".to_owned(), running.log().iter().map(Value::to_string).collect()));
+    let letters = said.iter().find(|(what, _)| what == "dlq list --json").unwrap();
+    assert!(letters.1.contains(&run), "the run that failed has left a letter: {letters:?}");
+    let secret = key.text.split_once('.').unwrap().1;
+    for (what, text) in &said {
+        for planted in [PLANTED, PEPPER, PASSWORD, secret] {
+            assert!(!text.contains(planted), "{planted} is in what {what} says: {text}");
+        }
+    }
+}

@@ -28,6 +28,7 @@ use support::Site;
 const STREAMS: &str = "/(watch|events/stream|logs/stream|ws)$";
 const SOCKET: &str = "/jobs/{id}/ws";
 const WATCH: &str = "/runs/{run_id}/watch";
+const BULK: &str = "/executions/bulk";
 
 /// Ids are made up, or taken from what the server answered.
 #[test]
@@ -50,11 +51,13 @@ async fn one_who_knows_what_is_there_finds_no_fault_either() {
     let reports = tokio::task::spawn_blocking(move || {
         // The stateful phase would take the ids that are given here for those that it has found.
         let most = ["--max-examples", "12", "--phases", "examples,coverage,fuzzing", "--exclude-path", WATCH];
-        let most = [&most[..], &["--exclude-path", SOCKET]].concat();
+        let most = [&most[..], &["--exclude-path", SOCKET, "--exclude-path", BULK]].concat();
         // A watch lasts for as long as its caller says: a second each.
         let few = ["--max-examples", "3", "--mode", "positive", "--phases", "coverage,fuzzing"];
         let watch = [&few[..], &["--include-path", WATCH]].concat();
-        [explorer.run(&most), explorer.run(&watch)]
+        // It may end all that the others were given, so it comes last.
+        let bulk = ["--max-examples", "30", "--phases", "examples,coverage,fuzzing", "--include-path", BULK];
+        [explorer.run(&most), explorer.run(&watch), explorer.run(&bulk)]
     });
     let reports = reports.await.unwrap();
     for report in &reports {

@@ -74,7 +74,12 @@ impl Site {
     }
 
     pub(crate) fn start_on(&self, port: u16) -> Running {
-        let mut child = self.command(port).spawn().unwrap();
+        self.start_with(self.command(port))
+    }
+
+    /// Starts a server by a command that a test has changed.
+    pub(crate) fn start_with(&self, mut command: Command) -> Running {
+        let mut child = command.spawn().unwrap();
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let (stdout, kept) = (child.stdout.take().unwrap(), log.clone());
         std::thread::spawn(move || {

@@ -31,6 +31,7 @@ impl State {
             workflow: payload.workflow.clone(),
             graph_version: payload.graph_version,
             retry_of: payload.retry_of.clone(),
+            traceparent: payload.traceparent.clone(),
         }));
     }
 

@@ -34,6 +34,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &CreateExecution) -> Ruling
         workflow: command.workflow.as_ref().map(Workflow::reference),
         graph_version: command.graph_version,
         retry_of: command.retry_of.clone(),
+        traceparent: command.traceparent.clone(),
         extra: Default::default(),
     });
     if command.start {

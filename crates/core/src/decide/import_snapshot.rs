@@ -62,6 +62,7 @@ fn create(draft: &mut Draft<'_>, command: &ImportSnapshot) {
         workflow: command.workflow.as_ref().map(Workflow::reference),
         graph_version: None,
         retry_of: None,
+        traceparent: None,
         extra: Default::default(),
     });
     draft.emit(ExecutionStarted { started_by: Some(draft.issuer.actor().into()), extra: Default::default() });

@@ -258,6 +258,8 @@ payload!(
         graph_version: Option<u64> = optional "graphVersion",
         /// Ours: the execution this one repeats.
         retry_of: Option<ExecutionId> = optional "retryOf",
+        /// Ours: the trace that its caller is in.
+        traceparent: Option<String> = optional "traceparent",
     }
 );
 payload!(

@@ -203,6 +203,8 @@ pub struct Origin {
     pub graph_version: Option<u64>,
     /// The execution this one repeats.
     pub retry_of: Option<ExecutionId>,
+    /// The trace that its caller is in, as it was given.
+    pub traceparent: Option<String>,
 }
 
 /// The request that decides how an execution ends.

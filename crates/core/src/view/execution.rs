@@ -68,6 +68,9 @@ pub struct ExecutionView {
     /// The execution that repeats it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retried_by: Option<String>,
+    /// The trace that its caller was in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The number of the last event it shows.
     pub seq: u64,
     /// What its author should know.
@@ -161,6 +164,7 @@ impl ExecutionView {
             failed_node_id: failure.and_then(|failure| failure.node.clone()),
             retry_of: origin.and_then(|origin| origin.retry_of.as_ref()).map(ToString::to_string),
             retried_by: state.retried_by.as_ref().map(ToString::to_string),
+            traceparent: origin.and_then(|origin| origin.traceparent.clone()),
             seq: state.events.0,
             warnings: state.plan.as_ref().map(|plan| plan.warnings.clone()).unwrap_or_default(),
             nodes: nodes_of(state),

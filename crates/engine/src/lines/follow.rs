@@ -74,7 +74,8 @@ impl LogFollower {
                     return Ok(Some(lines));
                 }
             }
-            if known.is_closed {
+            // What there was to read was read; of an execution that was removed there is nothing.
+            if known.is_closed || self.watcher.is_gone() {
                 return Ok(None);
             }
             if self.has_changed {

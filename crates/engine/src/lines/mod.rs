@@ -17,6 +17,7 @@ use futures_util::StreamExt as _;
 use pyoco_core::ids::ExecutionId;
 use pyoco_core::record::Record;
 use pyoco_core::state::State;
+use pyoco_figures::Figures;
 use pyoco_ports::{LogEnd, LogLine, LogTerms, StoreError, TaskLogs};
 
 pub use follow::LogFollower;
@@ -46,6 +47,7 @@ pub struct Lines {
 struct Shared {
     store: Arc<dyn TaskLogs>,
     max_bytes: u64,
+    figures: Figures,
     said: Mutex<Said>,
     turns: Vec<tokio::sync::Mutex<()>>,
     turn_of: RandomState,
@@ -78,9 +80,15 @@ impl std::fmt::Debug for Lines {
 impl Lines {
     /// Writes to a store, at most so many bytes of text for each execution.
     pub fn new(store: Arc<dyn TaskLogs>, max_bytes: u64) -> Self {
+        Self::counted(store, max_bytes, Figures::default())
+    }
+
+    /// The same, and what is written is counted.
+    pub(crate) fn counted(store: Arc<dyn TaskLogs>, max_bytes: u64, figures: Figures) -> Self {
         let shared = Shared {
             store,
             max_bytes,
+            figures,
             said: Mutex::default(),
             turns: std::iter::repeat_with(tokio::sync::Mutex::default).take(TURNS).collect(),
             turn_of: RandomState::new(),
@@ -181,6 +189,9 @@ impl Lines {
             match self.shared.store.write_lines(execution, lines.clone(), terms).await {
                 Ok(written) => {
                     let end = written.end;
+                    let kept = written.lines.len();
+                    self.shared.figures.lines_written(kept);
+                    self.shared.figures.lines_dropped(lines.len().saturating_sub(kept));
                     if let Some(followed) = self.followed(execution) {
                         followed.written(written);
                     }
@@ -191,6 +202,7 @@ impl Lines {
                 }
                 Err(error) => {
                     // What runs is worth more than what is said about it.
+                    self.shared.figures.lines_dropped(count);
                     let lost = lost + count;
                     tracing::error!(run_id = %execution, lost, "lines of a log cannot be stored: {error}");
                     self.said().lost.insert(execution.clone(), lost);
@@ -198,6 +210,13 @@ impl Lines {
                 }
             }
         }
+    }
+
+    /// An execution is not there any more, and neither is its log.
+    pub(crate) fn forget(&self, execution: &ExecutionId) {
+        let mut said = self.said();
+        said.waiting.remove(execution);
+        said.lost.remove(execution);
     }
 
     fn take(&self, execution: &ExecutionId) -> Waiting {

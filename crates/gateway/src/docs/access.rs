@@ -29,7 +29,7 @@ pub(super) fn describe(
     let components = description.components.get_or_insert_default();
     components.add_security_scheme(KEY, SecurityScheme::ApiKey(ApiKey::Header(key)));
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
-    for RouteInfo { path, method, needs } in routes {
+    for RouteInfo { path, method, needs, .. } in routes {
         let item = description.paths.paths.get_mut(*path);
         let Some(operation) = item.and_then(|item| operation(item, method)) else { continue };
         let either = [KEY, BEARER].map(|name| SecurityRequirement::new(name, [""; 0]));

@@ -21,6 +21,9 @@ pub(crate) struct GraphFound;
 /// Of a command.
 pub(crate) struct Commanding;
 
+/// Of a command to many executions.
+pub(crate) struct ManyCommanding;
+
 /// Of a change of a graph.
 pub(crate) struct Changing;
 
@@ -89,6 +92,17 @@ impl IntoResponses for Commanding {
             ("409", denial("The state does not allow it, or the key was used with another input.")),
             ("422", denial("The key or the body is not as it has to be: `details.errors` says why.")),
         ]));
+        all
+    }
+}
+
+impl IntoResponses for ManyCommanding {
+    fn responses() -> Described {
+        let mut all = written();
+        all.extend(described([(
+            "422",
+            denial("The key or the body is not as it has to be: `details.errors` says why."),
+        )]));
         all
     }
 }

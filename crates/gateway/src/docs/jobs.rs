@@ -53,6 +53,7 @@ impl IntoResponses for Submitting {
         let mut all = written();
         all.extend(described([
             ("200", with_body(repeat, "Job")),
+            ("404", denial("A repeat under the same key, of a job that was removed when it had been kept for long enough.")),
             ("409", denial("The key was used with another input.")),
             ("422", denial("The key or the body is not as it has to be: `details.errors` says why.")),
         ]));

@@ -22,7 +22,9 @@ use crate::error::Refusal;
 use crate::routes::{self, Route};
 use crate::{executions, graphs, health, metrics, runs, tags, waits, workers};
 
-pub(crate) use denials::{Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, Removing};
+pub(crate) use denials::{
+    Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, ManyCommanding, Removing,
+};
 pub(crate) use jobs::{Adding, JobFound, JobHeaders, NotOpened, Removed, Submitting, Tokened};
 pub(crate) use logs::{
     JobLogFollowed, JobLogRead, LogHeaders, LogQuery, RunLogFollowed, RunLogRead, StreamQuery,
@@ -55,6 +57,7 @@ pub(crate) use streams::ServerSentEvent;
         executions::commands::cancel,
         executions::commands::archive,
         executions::retry::retry,
+        executions::bulk::bulk,
         executions::events::events,
         executions::stream::stream,
         executions::nodes::start,
@@ -82,6 +85,7 @@ pub(crate) use streams::ServerSentEvent;
         tags::list::list,
         workers::list,
         workers::hide,
+        crate::audit::list::list,
     ),
     components(schemas(
         Accepted,

@@ -1,7 +1,7 @@
 //! What is answered when something is wrong: status, `detail` as the contract words it, and the numbers of the notice.
 //!
 //! What went wrong becomes a status here and nowhere else. `Refusal` tells it as `/runs` and `/workers` do; `Denial` tells the
-//! same in the words of `/executions`, `/graphs`, `/waits`, `/jobs` and `/tags`.
+//! same in the words of `/executions`, `/graphs`, `/waits`, `/jobs`, `/tags` and `/audit`.
 
 mod denial;
 
@@ -19,7 +19,7 @@ pub(crate) use denial::{Code, Denial};
 
 /// Whether a path belongs to a surface that tells what is wrong with codes.
 pub(crate) fn has_codes(path: &str) -> bool {
-    matches!(path.split('/').nth(1), Some("executions" | "graphs" | "jobs" | "tags" | "waits"))
+    matches!(path.split('/').nth(1), Some("audit" | "executions" | "graphs" | "jobs" | "tags" | "waits"))
 }
 
 /// An answer from 400 up.
@@ -113,6 +113,11 @@ impl Refusal {
     pub(crate) fn too_many_watches(run: &str) -> Self {
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "too many watches are open");
         refusal.of_run(run).for_now()
+    }
+
+    /// What will be answered.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.0.status
     }
 
     /// In the words of the surface that a path belongs to.

@@ -7,6 +7,7 @@ use pyoco_core::command::{ArchiveExecution, CancelExecution, StartExecution};
 
 use super::{Asking, ExecutionPath};
 use crate::App;
+use crate::audit::Told;
 use crate::docs::{CommandHeaders, Commanding, Denied};
 use crate::error::Denial;
 use crate::fields::REASON;
@@ -40,7 +41,10 @@ pub(crate) async fn cancel(
     let mut fields = asking.fields(request).await?;
     let command = CancelExecution { reason: fields.text("reason", REASON) };
     fields.finish()?;
-    app.ask(asking, execution, command).await
+    let told = Told::because(command.reason.clone());
+    let mut response = app.ask(asking, execution, command).await?;
+    response.extensions_mut().insert(told);
+    Ok(response)
 }
 
 /// Puts an execution away that has ended.

@@ -12,10 +12,11 @@ use crate::App;
 use crate::docs::{CommandHeaders, Commanding, Denied};
 use crate::error::{Denial, Refusal};
 use crate::fields::{Fields, WORD};
+use crate::trace::TraceHeader;
 use crate::unhurried::to_its_end;
 
 /// Creates an execution of a registered graph.
-#[utoipa::path(post, operation_id = "createExecution", tag = "executions", path = "/executions", params(CommandHeaders), request_body = pyoco_api::CreateExecution, responses(
+#[utoipa::path(post, operation_id = "createExecution", tag = "executions", path = "/executions", params(CommandHeaders, TraceHeader), request_body = pyoco_api::CreateExecution, responses(
     (status = 202, description = "It exists; `Location` says where.", body = Accepted, headers(("Location" = String))),
     Commanding, Denied
 ))]
@@ -32,7 +33,7 @@ pub(crate) async fn create(
     let version = fields.count("graphVersion", u64::MAX);
     fields.finish()?;
     let labels = if tags.is_empty() { vec![tag.as_str().to_owned()] } else { tags };
-    let Asking { caller, key, correlation_id, .. } = asking;
+    let Asking { caller, key, correlation_id, traceparent, .. } = asking;
     let command = CreateExecution {
         graph_id: graph_id.clone(),
         input,
@@ -45,6 +46,7 @@ pub(crate) async fn create(
         plan: None,
         retry_of: None,
         keep: None,
+        traceparent,
         start: false,
     };
     let create = Create { command, version, issuer: caller.issuer(), key, correlation_id };

@@ -1,7 +1,8 @@
-//! Executions: create, drive, look, list, follow, retry. One file a kind of request.
+//! Executions: create, drive, look, list, follow, retry; one, or many at once. One file a kind of request.
 //!
 //! Here is what the commands share: who sends one, under which key, and what an accepted one is answered.
 
+pub(crate) mod bulk;
 pub(crate) mod commands;
 pub(crate) mod create;
 pub(crate) mod events;
@@ -24,10 +25,12 @@ use pyoco_core::ids::{CommandId, ExecutionId, NodeId};
 use pyoco_core::notice::Notice;
 use pyoco_engine::{Ask, Asked};
 
+use crate::audit::Told;
 use crate::caller::{Caller, Viewer};
 use crate::error::{Code, Denial, Refusal};
 use crate::fields::Fields;
 use crate::server::Hosting;
+use crate::trace::traceparent;
 use crate::unhurried::to_its_end;
 use crate::validation::{self, Inputs};
 use crate::{App, Shared, idempotency};
@@ -73,6 +76,8 @@ pub(crate) struct Asking {
     pub(crate) caller: Caller,
     pub(crate) key: Option<CommandId>,
     pub(crate) correlation_id: Option<String>,
+    /// The trace that the caller is in.
+    pub(crate) traceparent: Option<String>,
     patience: Duration,
 }
 
@@ -109,7 +114,8 @@ impl Asking {
                 None
             }
         };
-        Ok(Self { caller, key, correlation_id, patience: hosting.limits.body_timeout })
+        let traceparent = traceparent(&parts.headers);
+        Ok(Self { caller, key, correlation_id, traceparent, patience: hosting.limits.body_timeout })
     }
 
     /// The members of its body, which has to be JSON and to say so.
@@ -165,7 +171,9 @@ fn accepted(command: &'static str, asked: Asked) -> Response {
 /// The same, with where the new execution is.
 fn accepted_at(command: &'static str, asked: Asked) -> Response {
     let place = HeaderValue::from_str(&format!("/executions/{}", asked.execution));
+    let told = Told::made(&asked.execution);
     let mut response = accepted(command, asked);
+    response.extensions_mut().insert(told);
     if let Ok(place) = place {
         response.headers_mut().insert(header::LOCATION, place);
     }

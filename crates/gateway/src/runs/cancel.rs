@@ -1,7 +1,7 @@
 //! Asking a run to stop.
 
-use axum::Json;
 use axum::extract::{Request, State};
+use axum::{Extension, Json};
 use pyoco_api::{ErrorBody, RunSnapshot, Why};
 use pyoco_core::command::CancelExecution;
 use pyoco_core::json::{self, Limits, Object};
@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::RunId;
 use super::snapshot::Room;
+use crate::audit::Told;
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
@@ -28,10 +29,11 @@ pub(crate) async fn cancel(
     RunId(run): RunId,
     hosting: Hosting,
     request: Request,
-) -> Result<Json<Map<String, Value>>, Refusal> {
+) -> Result<(Extension<Told>, Json<Map<String, Value>>), Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&parts.headers, body, body::JSON_BYTES, hosting.limits.body_timeout).await?;
     let reason = reason(&bytes);
+    let told = Extension(Told::because(reason.clone()));
     // Somebody else's run is not there.
     app.shown(&caller, &run).await?;
     match app.tell(&caller, &run, CancelExecution { reason }).await? {
@@ -40,7 +42,7 @@ pub(crate) async fn cancel(
         Err(error) => return Err(Refusal::from(error).of_run(run.as_str())),
     }
     let shown = app.shown(&caller, &run).await?;
-    Ok(Json(shown.members(false, &mut Room::new(&app))))
+    Ok((told, Json(shown.members(false, &mut Room::new(&app)))))
 }
 
 /// Why, if the body says it. Whatever else a body says is ignored, as the original does, but it has to arrive.

@@ -1,7 +1,7 @@
 //! Submitting a flow by name.
 
-use axum::Json;
 use axum::extract::{Request, State};
+use axum::{Extension, Json};
 use pyoco_api::{ErrorBody, SubmitRequest, Submitted};
 use pyoco_core::command::{CreateExecution, Workflow};
 use pyoco_core::ids::{CommandId, Tag};
@@ -13,13 +13,18 @@ use pyoco_engine::{EngineError, Flow, Submission};
 use serde_json::{Map, Value, json};
 
 use super::key;
+use crate::audit::Told;
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
+use crate::trace::{TraceHeader, traceparent};
 use crate::unhurried::to_its_end;
 use crate::validation::{self, Inputs};
 use crate::{App, Shared};
+
+/// What a submission is answered, and what the audit trail is told.
+pub(super) type Answer = (Extension<Told>, Json<Submitted>);
 
 /// What is to be run.
 pub(super) struct Wanted {
@@ -28,11 +33,13 @@ pub(super) struct Wanted {
     pub(super) tag: Tag,
     pub(super) tags: Vec<String>,
     pub(super) workflow: Option<Workflow>,
+    /// The trace that the caller is in.
+    pub(super) traceparent: Option<String>,
 }
 
 /// Submits a run of a flow that workers know by name.
 #[utoipa::path(post, operation_id = "submitRun", tag = "runs", path = "/runs", request_body = SubmitRequest, params(
-    ("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")
+    ("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run"), TraceHeader
 ), responses(
     (status = 200, description = "It is kept, and will be run.", body = Submitted),
     (status = 409, description = "The key was used with another request.", body = ErrorBody),
@@ -43,17 +50,33 @@ pub(crate) async fn submit(
     caller: Caller,
     hosting: Hosting,
     request: Request,
-) -> Result<Json<Submitted>, Refusal> {
-    let key = key(request.headers());
+) -> Result<Answer, Refusal> {
+    let (key, traceparent) = (key(request.headers()), traceparent(request.headers()));
     let members = validation::object(request, hosting.limits.body_timeout, Notice::InvalidRequest).await?;
-    let wanted = read(members, &app.settings.default_tag)?;
+    let wanted = Wanted { traceparent, ..read(members, &app.settings.default_tag)? };
     app.submit(&caller, "POST /runs", key?, wanted).await
+}
+
+/// Parameters may hold secrets, and errors end up in logs: what is repeated of them says nothing.
+fn unconfidential(params: Value) -> Value {
+    match params {
+        Value::Null | Value::Bool(_) | Value::Number(_) => params,
+        Value::Array(items) if items.is_empty() => Value::Array(items),
+        Value::Object(members) if members.is_empty() => Value::Object(members),
+        Value::String(_) | Value::Array(_) | Value::Object(_) => Value::Null,
+    }
 }
 
 /// Checks the members of a submission, all of them before it is refused.
 fn read(mut members: Map<String, Value>, default_tag: &Tag) -> Result<Wanted, Refusal> {
     let mut inputs = Inputs::default();
-    let whole = || Value::Object(members.clone());
+    let whole = || {
+        let mut members = members.clone();
+        if let Some(params) = members.get_mut("params") {
+            *params = unconfidential(params.take());
+        }
+        Value::Object(members)
+    };
     let mut flow_name = String::new();
     match members.get("flow_name") {
         None => inputs.missing(body(["flow_name".into()]), whole()),
@@ -69,7 +92,7 @@ fn read(mut members: Map<String, Value>, default_tag: &Tag) -> Result<Wanted, Re
         Some(Value::Object(params)) => params,
         Some(other) => {
             let rule = "Input should be a valid dictionary";
-            inputs.wrong("dict_type", body(["params".into()]), rule, other, None);
+            inputs.wrong("dict_type", body(["params".into()]), rule, unconfidential(other), None);
             Map::new()
         }
     };
@@ -84,7 +107,7 @@ fn read(mut members: Map<String, Value>, default_tag: &Tag) -> Result<Wanted, Re
     let tags = read_tags(&mut inputs, members.get("tags"));
     inputs.finish(Notice::InvalidRequest)?;
     let tags = if tags.is_empty() { vec![tag.as_str().to_owned()] } else { tags };
-    Ok(Wanted { flow_name, params, tag, tags, workflow: None })
+    Ok(Wanted { flow_name, params, tag, tags, workflow: None, traceparent: None })
 }
 
 fn read_tag(inputs: &mut Inputs, text: &str) -> Option<Tag> {
@@ -146,7 +169,7 @@ impl Shared {
         endpoint: &'static str,
         key: Option<CommandId>,
         wanted: Wanted,
-    ) -> Result<Json<Submitted>, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let (flow_name, tag) = (wanted.flow_name.clone(), wanted.tag.clone());
         // A name may be that of a registered graph; a text is what it is.
         let flow = if wanted.workflow.is_some() { Flow::Given } else { Flow::Named };
@@ -162,6 +185,7 @@ impl Shared {
             plan: None,
             retry_of: None,
             keep: None,
+            traceparent: wanted.traceparent,
             start: true,
         };
         let submission = Submission {
@@ -179,7 +203,8 @@ impl Shared {
         let submitted = submitted.map_err(|error| refused(error).of_flow(&flow_name, tag.as_str()))?;
         let run_id = submitted.execution.to_string();
         // A repeat is answered what the first asking was answered.
-        Ok(Json(Submitted { run_id, status: RunStatus::Pending, extra: Map::new() }))
+        let told = Extension(Told::made(&submitted.execution));
+        Ok((told, Json(Submitted { run_id, status: RunStatus::Pending, extra: Map::new() })))
     }
 }
 

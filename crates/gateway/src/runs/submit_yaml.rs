@@ -1,6 +1,5 @@
 //! Submitting a flow with its text, as a form with a file.
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{FromRequest as _, Request, State};
@@ -15,13 +14,14 @@ use pyoco_flow::{FlowError, Limits};
 use serde_json::{Map, Value, json};
 
 use super::key;
-use super::submit::Wanted;
+use super::submit::{Answer, Wanted};
 use crate::App;
 use crate::body::{Intake, Trouble};
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
 use crate::error::Refusal;
 use crate::server::Hosting;
+use crate::trace::{TraceHeader, traceparent};
 use crate::unhurried::to_its_end;
 use crate::validation::Inputs;
 
@@ -51,7 +51,7 @@ pub(crate) struct SubmitYamlForm {
 
 /// Submits a run of a flow.yaml. Its parameters are the flow's defaults.
 #[utoipa::path(post, operation_id = "submitWorkflow", tag = "runs", path = "/runs/yaml", request_body(content = SubmitYamlForm, content_type = "multipart/form-data"),
-    params(("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run")),
+    params(("X-Idempotency-Key" = Option<String>, Header, description = "a repeat under the same key makes no second run"), TraceHeader),
     responses(
     (status = 200, description = "It is kept, and will be run.", body = Submitted),
     (status = 409, description = "The key was used with another request.", body = ErrorBody),
@@ -63,8 +63,8 @@ pub(crate) async fn submit_yaml(
     caller: Caller,
     hosting: Hosting,
     request: Request,
-) -> Result<Json<Submitted>, Refusal> {
-    let key = key(request.headers());
+) -> Result<Answer, Refusal> {
+    let (key, traceparent) = (key(request.headers()), traceparent(request.headers()));
     let max_bytes = app.settings.workflow_yaml_max_bytes;
     let form = Form::read(request, max_bytes, hosting.limits.body_timeout).await?;
     let (bytes, flow_name, tag) = form.fields()?;
@@ -84,7 +84,8 @@ pub(crate) async fn submit_yaml(
     }
     let tags = vec![tag.as_str().to_owned()];
     let workflow = Some(Workflow { text: text.into(), sha256 });
-    app.submit(&caller, "POST /runs/yaml", key?, Wanted { flow_name, params, tag, tags, workflow }).await
+    let wanted = Wanted { flow_name, params, tag, tags, workflow, traceparent };
+    app.submit(&caller, "POST /runs/yaml", key?, wanted).await
 }
 
 type Checked = (String, String, Map<String, Value>);

@@ -126,6 +126,7 @@ fn coded_answers() -> Vec<(String, &'static str, &'static [&'static str])> {
     let mut cases: Vec<(String, &str, &[&str])> = vec![
         ("/executions".to_owned(), "get", &["200", "422"]),
         ("/executions".to_owned(), "post", COMMAND),
+        ("/executions/bulk".to_owned(), "post", &["200", "400", "408", "413", "422", "507"]),
         ("/executions/{executionId}".to_owned(), "get", &["200", "404", "422"]),
         ("/executions/{executionId}/events".to_owned(), "get", &["200", "404", "422"]),
         ("/executions/{executionId}/events/stream".to_owned(), "get", &["200", "204", "404", "422"]),
@@ -134,6 +135,7 @@ fn coded_answers() -> Vec<(String, &'static str, &'static [&'static str])> {
         ("/graphs/{graphId}".to_owned(), "put", &["200", "201", "400", "408", "412", "413", "422", "507"]),
         ("/graphs/{graphId}".to_owned(), "delete", &["204", "404", "412", "507"]),
         ("/waits".to_owned(), "get", &["200", "422"]),
+        ("/audit".to_owned(), "get", &["200", "422"]),
         ("/jobs".to_owned(), "get", &["200", "400", "422"]),
         ("/jobs".to_owned(), "post", &["200", "201", "400", "408", "409", "413", "422", "507"]),
         ("/jobs/{id}".to_owned(), "get", &["200", "404"]),

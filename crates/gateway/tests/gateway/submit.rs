@@ -225,8 +225,19 @@ async fn the_deepest_and_longest_body_that_is_allowed_is_taken() {
 #[tokio::test]
 async fn a_long_input_is_not_repeated_in_full() {
     let server = Server::start().await;
-    let answer = server.post("/runs", &json!({"params": {"secret": "x".repeat(50_000)}})).await;
+    let answer = server.post("/runs", &json!({"more": "x".repeat(50_000)})).await;
     assert!(answer.problem()["input"].as_str().unwrap().len() < 1_000);
+}
+
+#[tokio::test]
+async fn parameters_are_never_repeated_in_an_error() {
+    let server = Server::start().await;
+    let answer = server.post("/runs", &json!({"params": {"password": "a secret"}, "tag": "t"})).await;
+    assert_eq!(answer.problem()["input"], json!({"params": null, "tag": "t"}));
+    for params in [json!("a secret"), json!(["a secret"])] {
+        let answer = server.post("/runs", &json!({"flow_name": "main", "params": params})).await;
+        assert_eq!((answer.status, &answer.problem()["input"]), (422, &Value::Null));
+    }
 }
 
 #[tokio::test]

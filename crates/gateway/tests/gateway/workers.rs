@@ -184,13 +184,59 @@ pyoco_workers_alive_total 2
 # TYPE pyoco_dlq_messages_total gauge
 pyoco_dlq_messages_total 1
 ";
-    assert_eq!(metrics(&server).await, wanted);
+    let text = metrics(&server).await;
+    let (contract, ours) = text.split_at_checked(wanted.len()).unwrap();
+    assert_eq!(contract, wanted);
+    // What follows is ours.
+    let queues = "\
+# HELP pyoco_queue_depth Runs that want a worker and that nobody holds.
+# TYPE pyoco_queue_depth gauge
+pyoco_queue_depth{tag=\"default\"} 1
+# HELP pyoco_queue_oldest_age_seconds How long the run that waits longest for a worker has not changed.
+# TYPE pyoco_queue_oldest_age_seconds gauge
+pyoco_queue_oldest_age_seconds{tag=\"default\"} 0.00";
+    assert!(ours.starts_with(queues), "{ours}");
+    for counted in [
+        "pyoco_http_request_duration_seconds_count{route=\"/runs\",method=\"POST\",status=\"2xx\"} 3",
+        "pyoco_http_request_duration_seconds_count{route=\"/runs/{run_id}/cancel\",method=\"POST\",status=\"2xx\"} 1",
+        "pyoco_submit_duration_seconds_count{outcome=\"accepted\"} 3",
+        "pyoco_command_duration_seconds_count{command=\"CancelExecution\",outcome=\"accepted\"} 1",
+        "pyoco_runs_ended_total{flow=\"main\",status=\"CANCELLED\"} 1",
+        "pyoco_sse_clients 0",
+    ] {
+        assert!(ours.lines().any(|line| line == counted), "{counted}: {ours}");
+    }
+}
+
+#[tokio::test]
+async fn no_name_that_somebody_chose_breaks_the_figures() {
+    let server = Server::start().await;
+    let body = json!({"flow_name": "a\"b\\c\nd", "params": {"secret": "s3cret"}});
+    let run = server.post("/runs", &body).await.json["run_id"].as_str().unwrap().to_owned();
+    server.post(&format!("/runs/{run}/cancel"), &json!({})).await;
+    server.get("/nowhere/s3cret").await;
+    let text = metrics(&server).await;
+    assert!(text.contains(r#"pyoco_runs_ended_total{flow="a\"b\\c\nd",status="CANCELLED"} 1"#), "{text}");
+    assert!(text.contains(r#"_count{route="other",method="GET",status="4xx"} 1"#), "{text}");
+    assert!(!text.contains("s3cret") && !text.contains(&run), "{text}");
+}
+
+#[tokio::test]
+async fn whoever_follows_something_is_counted_until_they_go() {
+    let server = Server::start().await;
+    let run = server.submit().await;
+    let watch = server.client.get(server.url(&format!("/runs/{run}/watch"))).send().await.unwrap();
+    assert!(metrics(&server).await.contains("\npyoco_sse_clients 1\n"));
+    drop(watch);
+    while !metrics(&server).await.contains("\npyoco_sse_clients 0\n") {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
 async fn an_empty_store_has_figures_too() {
     let server = Server::start().await;
     let text = metrics(&server).await;
-    assert!(text.contains("pyoco_workers_alive_total 0\n") && text.ends_with("pyoco_dlq_messages_total 0\n"));
-    assert!(!text.contains("status="));
+    assert!(text.contains("pyoco_workers_alive_total 0\n") && text.contains("pyoco_dlq_messages_total 0\n"));
+    assert!(!text.contains("pyoco_runs_total{") && !text.contains("tag="), "{text}");
 }

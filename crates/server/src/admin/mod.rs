@@ -1,23 +1,42 @@
-//! Looking after API keys: what may be ordered (`order`), and the ways there. A server that has an embedded store takes orders at a
-//! socket in its folder (`socket`); when there is none, or the store is in NATS, they are carried out on the store itself.
+//! Looking after a server: what may be ordered (`order`), with what it is carried out (`desk`), and the ways there. A server that
+//! has an embedded store takes orders at a socket in its folder (`socket`); when there is none, or the store is in NATS, they are
+//! carried out on the store itself.
+//!
+//! - `backup` copies a store, `restore` makes one of a copy, `manifest` says what is in a copy
+//! - `letters` looks after dead letters, `prune` removes runs that ended long ago
+//! - `trail` writes down who did what
 
+mod backup;
+mod desk;
+mod letters;
+mod manifest;
 mod order;
+mod prune;
+mod restore;
 mod socket;
+mod trail;
 
-use pyoco_access::Keys;
-use pyoco_engine::Clock as _;
+use pyoco_figures::Figures;
 use pyoco_store_sqlite::{OpenError, SqliteStore};
 use serde_json::Value;
 
-pub use order::{AdminError, Order, perform};
+pub(crate) use desk::Desk;
+pub use letters::Which;
+pub use order::{AdminError, Order};
+pub use prune::{Pruned, prune};
+pub use restore::restore;
 pub(crate) use socket::AdminSocket;
 
 use crate::storage::{Role, Storage};
-use crate::{Config, StartError, SystemClock};
+use crate::{Config, StartError};
 
 /// Has an order carried out where the configuration says: never by two at once.
 pub async fn carry_out(config: &Config, order: Order) -> Result<Value, AdminError> {
     if config.nats_url.is_some() {
+        // To open the store would make what is missing, and a copy of nothing helps nobody.
+        if let Order::Backup { path } = &order {
+            return backup::make_of_nats(config, path).await;
+        }
         return on_store(config, order).await;
     }
     let socket = socket::path(&config.data_dir);
@@ -38,9 +57,10 @@ pub async fn carry_out(config: &Config, order: Order) -> Result<Value, AdminErro
 }
 
 async fn on_store(config: &Config, order: Order) -> Result<Value, AdminError> {
-    let storage = Storage::open(config, &Role::Admin).await?;
-    let keys = Keys::new(storage.shared(), config.auth_pepper.clone());
-    let done = perform(&keys, order, SystemClock.now()).await;
+    let storage = Storage::open(config, &Role::Admin, &Figures::default()).await?;
+    let desk = Desk::alone(config, storage.clone());
+    let done = order::perform(&desk, order).await;
+    tokio::join!(desk.engine.lines().flush(), desk.engine.trail().flush());
     // What was done is on disk: an end that is not in good order takes nothing back, and the answer holds a secret that nobody else has.
     let _ = storage.close().await;
     done

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyoco_access::Keys;
 use pyoco_core::ids::KeyId;
-use pyoco_engine::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -19,6 +17,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::desk::Desk;
 use super::order::{AdminError, Order, perform};
 
 const NAME: &str = "admin.sock";
@@ -28,7 +27,7 @@ const MAKING: &str = "admin.new";
 const LONGEST_ORDER: usize = 64 * 1024;
 /// The longest answer: a list of some hundred thousand keys.
 const LONGEST_ANSWER: usize = 64 << 20;
-/// How long either side waits for the other.
+/// How long either side waits for the other to say its line. How long an order may take is the order's own matter.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// So many orders at once; more wait.
 const AT_ONCE: usize = 8;
@@ -78,13 +77,7 @@ impl AdminSocket {
     }
 
     /// Takes orders until it is told to stop; an order that has begun is carried out.
-    pub(crate) async fn serve(
-        self,
-        keys: Arc<Keys>,
-        clock: Arc<dyn Clock>,
-        tasks: TaskTracker,
-        stopping: CancellationToken,
-    ) {
+    pub(crate) async fn serve(self, desk: Desk, tasks: TaskTracker, stopping: CancellationToken) {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let next = async {
@@ -97,10 +90,10 @@ impl AdminSocket {
             };
             match accepted {
                 Ok((stream, _)) if self.may_order(&stream) => {
-                    let (keys, clock, stopping) = (keys.clone(), clock.clone(), stopping.clone());
+                    let (desk, stopping) = (desk.clone(), stopping.clone());
                     tasks.spawn(async move {
                         let _place = place;
-                        if let Err(reason) = attend(stream, &keys, &*clock, &stopping).await {
+                        if let Err(reason) = attend(stream, &desk, &stopping).await {
                             tracing::warn!(%reason, "an order at the admin socket got no answer");
                         }
                     });
@@ -142,22 +135,18 @@ fn remove(folder: &Path) -> io::Result<()> {
 enum Answer {
     Done(Value),
     NotFound(KeyId),
+    NoLetter(String),
     Refused(String),
     Failed(String),
 }
 
-async fn attend(
-    mut stream: UnixStream,
-    keys: &Keys,
-    clock: &dyn Clock,
-    stopping: &CancellationToken,
-) -> io::Result<()> {
+async fn attend(mut stream: UnixStream, desk: &Desk, stopping: &CancellationToken) -> io::Result<()> {
     let order = tokio::select! {
         () = stopping.cancelled() => return Ok(()),
         order = tokio::time::timeout(PATIENCE, read_line(&mut stream, LONGEST_ORDER)) => order??,
     };
     let done = match serde_json::from_slice::<Order>(&order) {
-        Ok(order) => perform(keys, order, clock.now()).await,
+        Ok(order) => perform(desk, order).await,
         Err(_) => Err(AdminError::Refused(
             "the server does not understand this order; is it of another version than this tool?".to_owned(),
         )),
@@ -165,6 +154,7 @@ async fn attend(
     let answer = match done {
         Ok(value) => Answer::Done(value),
         Err(AdminError::NotFound { key_id }) => Answer::NotFound(key_id),
+        Err(AdminError::NoLetter { key }) => Answer::NoLetter(key),
         Err(AdminError::Refused(why)) => Answer::Refused(why),
         Err(
             error @ (AdminError::Failed(_)
@@ -192,26 +182,31 @@ pub(super) async fn ask(socket: &Path, order: &Order) -> Result<Option<Value>, A
     };
     let mut line = serde_json::to_vec(order).map_err(|error| AdminError::socket(socket, error))?;
     line.push(b'\n');
+    let no_answer = |why: &dyn std::fmt::Display| {
+        // It may have been carried out all the same.
+        AdminError::socket(socket, format!("no answer came ({why}); {}", order.how_to_see()))
+    };
     let exchange = async {
         stream.write_all(&line).await?;
         read_line(&mut stream, LONGEST_ANSWER).await
     };
-    let answer = match tokio::time::timeout(PATIENCE, exchange).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return Err(no_answer(socket, &error)),
-        Err(_) => return Err(no_answer(socket, &"it takes too long")),
+    let answer = match order.patience() {
+        Some(patience) => tokio::time::timeout(patience, exchange).await,
+        // A server that ends closes the line.
+        None => Ok(exchange.await),
     };
-    match serde_json::from_slice(&answer).map_err(|error| no_answer(socket, &error))? {
+    let answer = match answer {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Err(no_answer(&error)),
+        Err(_) => return Err(no_answer(&"it takes too long")),
+    };
+    match serde_json::from_slice(&answer).map_err(|error| no_answer(&error))? {
         Answer::Done(value) => Ok(Some(value)),
         Answer::NotFound(key_id) => Err(AdminError::NotFound { key_id }),
+        Answer::NoLetter(key) => Err(AdminError::NoLetter { key }),
         Answer::Refused(why) => Err(AdminError::Refused(why)),
         Answer::Failed(why) => Err(AdminError::Failed(why)),
     }
-}
-
-/// It may have been carried out all the same.
-fn no_answer(socket: &Path, why: &dyn std::fmt::Display) -> AdminError {
-    AdminError::socket(socket, format!("no answer came ({why}); see with `api-key list` whether it was done"))
 }
 
 /// One line without its end, of so many bytes at most.

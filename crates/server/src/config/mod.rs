@@ -3,10 +3,16 @@
 
 mod dotenv;
 mod nats;
+mod reference;
 mod settings;
+mod survey;
+pub mod table;
+mod traces;
+mod unknown;
+mod variable;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyoco_access::Pepper;
@@ -14,7 +20,13 @@ use pyoco_core::ids::Tag;
 use pyoco_gateway::HeaderName;
 
 pub use nats::{Durability, NatsAccess, NatsNames};
+pub use reference::{markdown, names_read_by};
 use settings::Settings;
+pub use settings::Source;
+pub use survey::{Shown, Survey};
+pub use traces::{TraceProtocol, TracesConfig};
+pub use unknown::Unknown;
+pub use variable::{Group, Kind, Origin, Program, Variable, without_secrets};
 
 /// Everything an operator can set.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +63,18 @@ pub struct Config {
     pub sweep_every: Duration,
     /// How long running tasks may go on after a worker was told to stop (`PYOCO_DRAIN_TIMEOUT_SEC`).
     pub drain_timeout: Duration,
+    /// How long a finished run is kept; nothing: for ever (`PYOCO_RUNS_RETENTION_SEC`).
+    pub runs_retention: Option<Duration>,
+    /// How long entries of the audit are kept; nothing: for ever (`PYOCO_AUDIT_RETENTION_SEC`).
+    pub audit_retention: Option<Duration>,
+    /// How many bytes of the audit NATS keeps (`PYOCO_AUDIT_MAX_BYTES`).
+    pub audit_max_bytes: i64,
+    /// How long the idempotency key of a removed run is remembered (`PYOCO_TOMBSTONE_RETENTION_SEC`).
+    pub tombstone_retention: Duration,
+    /// Whether runs are removed that no gateway of ours has created (`PYOCO_RETENTION_FOREIGN`).
+    pub retention_foreign: bool,
+    /// How often it is looked for what has been kept for long enough (`PYOCO_RETENTION_INTERVAL_SEC`).
+    pub retention_every: Duration,
     /// Whether a failed run leaves a dead letter (`PYOCO_DLQ_PUBLISH_EXECUTION_ERROR`).
     pub dlq_execution_error: bool,
     /// The Python that runs tasks (`PYOCO_PYTHON`).
@@ -67,8 +91,12 @@ pub struct Config {
     pub nats_access: NatsAccess,
     /// How the program talks to its operator.
     pub log: LogConfig,
+    /// Where a worker tells its figures, `HOST:PORT` (`PYOCO_WORKER_METRICS_ADDR`).
+    pub worker_metrics_addr: Option<String>,
+    /// Where traces go.
+    pub traces: TracesConfig,
     /// `PYOCO_*` names that mean nothing to this version: probably misspelt.
-    pub unknown: Vec<String>,
+    pub unknown: Vec<Unknown>,
 }
 
 /// How requests are authenticated.
@@ -120,90 +148,84 @@ impl Config {
 
     /// From the given variables and the `.env` file that they name.
     pub fn from_vars(env: HashMap<String, String>) -> Result<Self, InvalidConfig> {
-        let loads = env.get("PYOCO_LOAD_DOTENV").and_then(|text| settings::flag(text.trim())).unwrap_or(true);
-        let file = match env.get("PYOCO_ENV_FILE").map(|path| path.trim()) {
-            Some("") => None,
-            Some(path) => Some(expand(path, env.get("HOME"))),
-            None => Some(PathBuf::from(".env")),
-        };
-        let text = file.filter(|_| loads).and_then(|path| std::fs::read_to_string(path).ok());
-        let mut settings = Settings::new(env, text.map(|text| dotenv::parse(&text)).unwrap_or_default());
-        let config = Self::read(&mut settings);
-        if settings.mistakes.is_empty() { Ok(config) } else { Err(InvalidConfig(settings.mistakes)) }
+        let survey = Survey::of(env);
+        if survey.mistakes.is_empty() { Ok(survey.config) } else { Err(InvalidConfig(survey.mistakes)) }
+    }
+
+    /// Says which names are set that mean nothing, in the log.
+    pub fn warn_of_unknown(&self) {
+        for unknown in &self.unknown {
+            tracing::warn!("{unknown}");
+        }
     }
 
     fn read(from: &mut Settings) -> Self {
-        let tag = |text: &str| Tag::new(text).ok();
         let mut config = Self {
             nats_url: from.given("PYOCO_NATS_URL"),
-            data_dir: PathBuf::from(from.text("PYOCO_DATA_DIR", ".pyoco")),
-            default_tag: from.parsed(
-                "PYOCO_DEFAULT_TAG",
-                Tag::default(),
-                "letters, digits, '_' and '-'",
-                tag,
-            ),
-            workflow_yaml_max_bytes: from.number("PYOCO_WORKFLOW_YAML_MAX_BYTES", 262_144),
-            max_run_snapshot_bytes: from.number("PYOCO_MAX_RUN_SNAPSHOT_BYTES", 262_144),
-            run_log_max_bytes: from.number("PYOCO_RUN_LOG_MAX_BYTES", 64 << 20),
-            jobs_flow: from.text("PYOCO_JOBS_FLOW", "analysis"),
-            idempotency_key_required: from.flag("PYOCO_IDEMPOTENCY_KEY_REQUIRED", true),
-            cancel_grace: from.seconds("PYOCO_CANCEL_GRACE_PERIOD_SEC", 30.0),
-            run_heartbeat: from.seconds("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", 1.0),
-            worker_heartbeat: from.seconds("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", 5.0),
-            worker_disconnect: from.seconds("PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC", 20.0),
-            ack_wait: from.seconds("PYOCO_CONSUMER_ACK_WAIT_SEC", 30.0),
-            ack_progress: from.seconds("PYOCO_ACK_PROGRESS_INTERVAL_SEC", 10.0),
-            sweep_every: from.seconds("PYOCO_SWEEP_INTERVAL_SEC", 15.0),
-            drain_timeout: from.seconds("PYOCO_DRAIN_TIMEOUT_SEC", 25.0),
-            dlq_execution_error: from.flag("PYOCO_DLQ_PUBLISH_EXECUTION_ERROR", true),
-            python: PathBuf::from(from.text("PYOCO_PYTHON", "python3")),
+            data_dir: PathBuf::from(from.text("PYOCO_DATA_DIR")),
+            default_tag: from.tag("PYOCO_DEFAULT_TAG"),
+            workflow_yaml_max_bytes: from.number("PYOCO_WORKFLOW_YAML_MAX_BYTES"),
+            max_run_snapshot_bytes: from.number("PYOCO_MAX_RUN_SNAPSHOT_BYTES"),
+            run_log_max_bytes: from.number("PYOCO_RUN_LOG_MAX_BYTES"),
+            jobs_flow: from.text("PYOCO_JOBS_FLOW"),
+            idempotency_key_required: from.flag("PYOCO_IDEMPOTENCY_KEY_REQUIRED"),
+            cancel_grace: from.seconds("PYOCO_CANCEL_GRACE_PERIOD_SEC"),
+            run_heartbeat: from.seconds("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC"),
+            worker_heartbeat: from.seconds("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC"),
+            worker_disconnect: from.seconds("PYOCO_WORKER_DISCONNECT_TIMEOUT_SEC"),
+            ack_wait: from.seconds("PYOCO_CONSUMER_ACK_WAIT_SEC"),
+            ack_progress: from.seconds("PYOCO_ACK_PROGRESS_INTERVAL_SEC"),
+            sweep_every: from.seconds("PYOCO_SWEEP_INTERVAL_SEC"),
+            drain_timeout: from.seconds("PYOCO_DRAIN_TIMEOUT_SEC"),
+            runs_retention: some(from.seconds("PYOCO_RUNS_RETENTION_SEC")),
+            audit_retention: some(from.seconds("PYOCO_AUDIT_RETENTION_SEC")),
+            audit_max_bytes: from.number("PYOCO_AUDIT_MAX_BYTES"),
+            tombstone_retention: from.seconds("PYOCO_TOMBSTONE_RETENTION_SEC"),
+            retention_foreign: from.flag("PYOCO_RETENTION_FOREIGN"),
+            retention_every: from.seconds("PYOCO_RETENTION_INTERVAL_SEC"),
+            dlq_execution_error: from.flag("PYOCO_DLQ_PUBLISH_EXECUTION_ERROR"),
+            python: PathBuf::from(from.text("PYOCO_PYTHON")),
             auth_mode: from.choice(
                 "PYOCO_HTTP_AUTH_MODE",
-                AuthMode::None,
                 &[("none", AuthMode::None), ("api_key", AuthMode::ApiKey)],
+                AuthMode::ApiKey,
             ),
-            api_key_header: from.parsed(
-                "PYOCO_HTTP_API_KEY_HEADER",
-                HeaderName::from_static("x-api-key"),
-                "the name of a header",
-                |text| text.parse().ok(),
-            ),
+            api_key_header: from.header("PYOCO_HTTP_API_KEY_HEADER"),
             auth_pepper: from.verbatim("PYOCO_AUTH_PEPPER").and_then(|text| Pepper::new(&text)),
             nats: NatsNames::read(from),
             nats_access: NatsAccess::read(from),
             log: LogConfig::read(from),
-            unknown: Vec::new(),
+            worker_metrics_addr: from.given("PYOCO_WORKER_METRICS_ADDR"),
+            traces: TracesConfig::read(from),
+            unknown: from.unknown(),
         };
-        // Read elsewhere, by the worker's Python, by the command lines, or by parts that are not built yet.
-        for name in KNOWN_ELSEWHERE {
-            let _ = from.given(name);
-        }
-        config.check(from);
-        config.unknown = from.unknown();
+        // Of those that are read elsewhere (the worker's Python, parts that are not built yet) a bad one is as bad.
+        from.check_rest(|row| !row.is_read_by(Program::Client));
+        config.adjust();
         config
     }
 
     /// What one value alone cannot tell.
-    fn check(&mut self, from: &mut Settings) {
+    fn adjust(&mut self) {
         if self.ack_progress >= self.ack_wait || self.ack_progress.is_zero() {
             // Half of it, so that a lease never runs out under a healthy worker.
             self.ack_progress = self.ack_wait / 2;
         }
-        if self.ack_wait.is_zero() {
-            from.mistakes.push("PYOCO_CONSUMER_ACK_WAIT_SEC must be more than 0".to_owned());
-        }
-        for (name, value) in [
-            ("PYOCO_SWEEP_INTERVAL_SEC", &mut self.sweep_every),
-            ("PYOCO_WORKER_HEARTBEAT_INTERVAL_SEC", &mut self.worker_heartbeat),
-            ("PYOCO_RUN_HEARTBEAT_INTERVAL_SEC", &mut self.run_heartbeat),
-        ] {
-            if value.is_zero() {
-                from.mistakes.push(format!("{name} must be more than 0"));
-            }
+        let often = [
+            &mut self.sweep_every,
+            &mut self.retention_every,
+            &mut self.worker_heartbeat,
+            &mut self.run_heartbeat,
+        ];
+        for value in often {
             *value = (*value).max(Duration::from_millis(100));
         }
     }
+}
+
+/// A time of 0 stands for no end.
+fn some(time: Duration) -> Option<Duration> {
+    (!time.is_zero()).then_some(time)
 }
 
 impl Default for Config {
@@ -211,24 +233,6 @@ impl Default for Config {
         Self::new()
     }
 }
-
-const KNOWN_ELSEWHERE: [&str; 15] = [
-    "PYOCO_LOAD_DOTENV",
-    "PYOCO_ENV_FILE",
-    "PYOCO_DISCOVERY_MODULES",
-    "PYOCO_SERVER_URL",
-    "PYOCO_API_KEY",
-    "PYOCO_DASHBOARD_LANG",
-    "PYOCO_WHEEL_OBJECT_STORE_BUCKET",
-    "PYOCO_WHEEL_MAX_BYTES",
-    "PYOCO_WHEEL_SYNC_ENABLED",
-    "PYOCO_WHEEL_SYNC_DIR",
-    "PYOCO_WHEEL_SYNC_INTERVAL_SEC",
-    "PYOCO_WHEEL_INSTALL_TIMEOUT_SEC",
-    "PYOCO_WHEEL_HISTORY_KV_BUCKET",
-    "PYOCO_WHEEL_HISTORY_TTL_SEC",
-    "PYOCO_VECTORS",
-];
 
 impl LogConfig {
     /// The names of the levels, Python's among them.
@@ -245,10 +249,10 @@ impl LogConfig {
     fn read(from: &mut Settings) -> Self {
         let formats = [("json", LogFormat::Json), ("text", LogFormat::Text)];
         Self {
-            level: from.choice("PYOCO_LOG_LEVEL", tracing::Level::INFO, &Self::LEVELS),
-            format: from.choice("PYOCO_LOG_FORMAT", LogFormat::Json, &formats),
-            utc: from.flag("PYOCO_LOG_UTC", true),
-            traceback: from.flag("PYOCO_LOG_INCLUDE_TRACEBACK", true),
+            level: from.choice("PYOCO_LOG_LEVEL", &Self::LEVELS, tracing::Level::INFO),
+            format: from.choice("PYOCO_LOG_FORMAT", &formats, LogFormat::Json),
+            utc: from.flag("PYOCO_LOG_UTC"),
+            traceback: from.flag("PYOCO_LOG_INCLUDE_TRACEBACK"),
         }
     }
 }
@@ -263,17 +267,10 @@ pub fn environment() -> HashMap<String, String> {
 /// The environment that tasks see: without secrets of the server's own, which they have no use for.
 pub fn task_environment() -> HashMap<String, String> {
     let mut env = environment();
-    env.retain(|name, _| !NOT_FOR_TASKS.contains(&name.as_str()));
+    env.retain(|name, _| {
+        table::variable(name).is_none_or(|row| !row.is_secret() || row.is_read_by(Program::Task))
+    });
     env
-}
-
-const NOT_FOR_TASKS: [&str; 3] = ["PYOCO_AUTH_PEPPER", "PYOCO_NATS_PASSWORD", "PYOCO_NATS_TOKEN"];
-
-fn expand(path: &str, home: Option<&String>) -> PathBuf {
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => Path::new(home).join(rest),
-        (Some(_) | None, _) => PathBuf::from(path),
-    }
 }
 
 #[cfg(test)]
@@ -296,6 +293,51 @@ mod tests {
         assert!(config.idempotency_key_required);
         assert_eq!(config.cancel_grace, Duration::from_secs(30));
         assert_eq!(config.nats.dlq_max_bytes, 536_870_912);
+    }
+
+    #[test]
+    fn every_setting_that_is_read_is_in_the_table_with_a_default_of_its_kind() {
+        let mut settings = Settings::new(HashMap::new(), HashMap::new());
+        let _ = Config::read(&mut settings);
+        assert_eq!(settings.mistakes, Vec::<String>::new());
+        let mut names = std::collections::BTreeSet::new();
+        for row in table::TABLE {
+            assert!(names.insert(row.name), "{} stands there twice", row.name);
+            assert!(row.default.is_empty() || row.kind.accepts(row.default), "{}", row.name);
+            assert!(!row.readers.is_empty() && !row.help.is_empty(), "{}", row.name);
+            assert!(row.default.is_empty() || !row.is_secret(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_reference_is_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            written == markdown(),
+            "docs/configuration.md is old: pyoco-server config --markdown > docs/configuration.md"
+        );
+    }
+
+    #[test]
+    fn a_setting_of_a_part_that_is_not_built_yet_is_looked_at_all_the_same() {
+        let error = from(&[("PYOCO_WHEEL_MAX_BYTES", "much"), ("PYOCO_LOAD_DOTENV", "perhaps")]).unwrap_err();
+        let InvalidConfig(mistakes) = error;
+        assert_eq!(
+            mistakes,
+            [
+                "PYOCO_LOAD_DOTENV must be one of 1, true, yes, on, 0, false, no, off; or leave it out for 1",
+                "PYOCO_WHEEL_MAX_BYTES must be a whole number, 0 or more; or leave it out for 536870912",
+            ]
+        );
+    }
+
+    #[test]
+    fn tasks_see_no_secret_of_the_server() {
+        let secrets = table::TABLE.iter().filter(|row| row.is_secret());
+        let kept: Vec<&str> =
+            secrets.filter(|row| row.is_read_by(Program::Task)).map(|row| row.name).collect();
+        assert_eq!(kept, ["OTEL_EXPORTER_OTLP_HEADERS", "PYOCO_API_KEY"]);
     }
 
     #[test]
@@ -360,7 +402,12 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_found() {
-        assert_eq!(from(&[("PYOCO_DATADIR", "x")]).unwrap().unknown, ["PYOCO_DATADIR"]);
+        let unknown = from(&[("PYOCO_DATADIR", "x")]).unwrap().unknown;
+        let unknown: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            unknown,
+            ["PYOCO_DATADIR is set, but this version knows no such setting; did you mean PYOCO_DATA_DIR?"]
+        );
     }
 
     #[test]
@@ -372,6 +419,6 @@ mod tests {
         let vars = vars.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let config = Config::from_vars(vars.into_iter().collect()).unwrap();
         assert_eq!(config.default_tag.as_str(), "from_file");
-        assert_eq!(config.python, Path::new("mine"));
+        assert_eq!(config.python, std::path::Path::new("mine"));
     }
 }

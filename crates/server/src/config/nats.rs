@@ -38,18 +38,18 @@ pub struct NatsNames {
 impl NatsNames {
     pub(super) fn read(from: &mut Settings) -> Self {
         Self {
-            work_subject_prefix: from.text("PYOCO_WORK_SUBJECT_PREFIX", "pyoco.work"),
-            runs_bucket: from.text("PYOCO_RUNS_KV_BUCKET", "pyoco_runs"),
-            workers_bucket: from.text("PYOCO_WORKERS_KV_BUCKET", "pyoco_workers"),
-            workers_ttl: from.seconds("PYOCO_WORKERS_KV_TTL_SEC", 15.0),
-            auth_bucket: from.text("PYOCO_AUTH_KV_BUCKET", "pyoco_auth"),
-            max_deliver: from.number("PYOCO_CONSUMER_MAX_DELIVER", 20),
-            max_ack_pending: from.number("PYOCO_CONSUMER_MAX_ACK_PENDING", 200),
-            dlq_stream: from.text("PYOCO_DLQ_STREAM", "PYOCO_DLQ"),
-            dlq_subject_prefix: from.text("PYOCO_DLQ_SUBJECT_PREFIX", "pyoco.dlq"),
-            dlq_max_age: from.seconds("PYOCO_DLQ_MAX_AGE_SEC", 604_800.0),
-            dlq_max_messages: from.number("PYOCO_DLQ_MAX_MSGS", 100_000),
-            dlq_max_bytes: from.number("PYOCO_DLQ_MAX_BYTES", 536_870_912),
+            work_subject_prefix: from.text("PYOCO_WORK_SUBJECT_PREFIX"),
+            runs_bucket: from.text("PYOCO_RUNS_KV_BUCKET"),
+            workers_bucket: from.text("PYOCO_WORKERS_KV_BUCKET"),
+            workers_ttl: from.seconds("PYOCO_WORKERS_KV_TTL_SEC"),
+            auth_bucket: from.text("PYOCO_AUTH_KV_BUCKET"),
+            max_deliver: from.number("PYOCO_CONSUMER_MAX_DELIVER"),
+            max_ack_pending: from.number("PYOCO_CONSUMER_MAX_ACK_PENDING"),
+            dlq_stream: from.text("PYOCO_DLQ_STREAM"),
+            dlq_subject_prefix: from.text("PYOCO_DLQ_SUBJECT_PREFIX"),
+            dlq_max_age: from.seconds("PYOCO_DLQ_MAX_AGE_SEC"),
+            dlq_max_messages: from.number("PYOCO_DLQ_MAX_MSGS"),
+            dlq_max_bytes: from.number("PYOCO_DLQ_MAX_BYTES"),
         }
     }
 }
@@ -98,18 +98,16 @@ impl NatsAccess {
             password: from.given("PYOCO_NATS_PASSWORD"),
             token: from.given("PYOCO_NATS_TOKEN"),
             credentials: path(from, "PYOCO_NATS_CREDS"),
-            tls: from.flag("PYOCO_NATS_TLS", false),
+            tls: from.flag("PYOCO_NATS_TLS"),
             tls_ca: path(from, "PYOCO_NATS_TLS_CA"),
             tls_cert: path(from, "PYOCO_NATS_TLS_CERT"),
             tls_key: path(from, "PYOCO_NATS_TLS_KEY"),
-            replicas: from.parsed("PYOCO_NATS_REPLICAS", 1, "1 or 3", |text| {
-                text.parse().ok().filter(|replicas| [1, 3].contains(replicas))
-            }),
+            replicas: from.choice("PYOCO_NATS_REPLICAS", &[("1", 1), ("3", 3)], 1),
             monitor: from.given("PYOCO_NATS_MONITOR_URL"),
             durability: from.choice(
                 "PYOCO_DURABILITY",
-                Durability::Relaxed,
                 &[("relaxed", Durability::Relaxed), ("strict", Durability::Strict)],
+                Durability::Strict,
             ),
         };
         access.check(from);

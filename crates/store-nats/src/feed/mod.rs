@@ -115,6 +115,7 @@ impl Sink for Runs {
             if let Some(execution) = Found::deleted(&self.settings, stored) {
                 last.remove(&execution);
                 self.index.gone(&execution).await?;
+                self.listener.heard(Heard { execution, news: News::Gone }).await;
                 continue;
             }
             if self.index.is_mine(stored) {

@@ -115,6 +115,16 @@ impl TaskLogs for NatsStore {
     }
 }
 
+impl NatsStore {
+    /// Removes the log of an execution.
+    pub(crate) async fn remove_lines(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let _turn = self.task_logs.turn(execution).await;
+        self.task_logs.ends.remove(execution);
+        self.task_logs.unfinished.remove(execution);
+        self.connection.purge("remove lines", names::LOGS, &names::logs(execution), None).await.map(|_| ())
+    }
+}
+
 /// The last message of a log, as the leader has it.
 async fn last(
     connection: &Connection,

@@ -172,6 +172,10 @@ impl CommandRuntime {
         env.insert("PYOCO_NODE_ID".to_owned(), call.node.to_string());
         env.insert("PYOCO_TASK".to_owned(), call.task.name.clone());
         env.insert("PYOCO_ATTEMPT".to_owned(), call.attempt.0.to_string());
+        if let Some(trace) = &call.trace {
+            // An input of that name is what the author wants.
+            env.entry("TRACEPARENT".to_owned()).or_insert_with(|| trace.to_string());
+        }
         Ok(env)
     }
 
@@ -271,6 +275,8 @@ const NEEDED: [&str; 14] = [
 /// The variables that a task may see: all, or the exposed ones and what is needed to start.
 pub(crate) fn visible(env: &HashMap<String, String>, exposed: Option<&[String]>) -> HashMap<String, String> {
     let may_see = |name: &str| match exposed {
+        // The trace that this process was started in is none of a task's.
+        _ if name == "TRACEPARENT" || name == "TRACESTATE" => false,
         None => true,
         Some(names) => NEEDED.contains(&name) || names.iter().any(|exposed| exposed == name),
     };

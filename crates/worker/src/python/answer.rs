@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use pyoco_core::event::{BlobRef, Changes, Encoding, ErrorInfo};
+use pyoco_core::ids::ExecutionId;
 use pyoco_core::json::{self, Json, Limits, Object};
 use pyoco_ports::Blobs;
 use serde::Deserialize;
@@ -96,9 +97,9 @@ pub(super) fn read(frame: &Frame) -> Result<Said, String> {
 
 impl Done {
     /// Keeps what is too large for the log, and says how the attempt ended.
-    pub(super) async fn end(self, raw: &Bytes, blobs: &dyn Blobs) -> End {
+    pub(super) async fn end(self, raw: &Bytes, execution: &ExecutionId, blobs: &dyn Blobs) -> End {
         let inputs = self.inputs.clone().map(Arc::new);
-        let mut keeper = Keeper { blobs, sizes: &self.sizes, raw };
+        let mut keeper = Keeper { execution, blobs, sizes: &self.sizes, raw };
         let kept = keep(&mut keeper, &self.output, &self.changed).await;
         let (output_ref, mut changes) = match kept {
             Ok(kept) => kept,
@@ -123,6 +124,7 @@ impl Done {
 
 /// Stores the raw bytes of an answer.
 struct Keeper<'a> {
+    execution: &'a ExecutionId,
     blobs: &'a dyn Blobs,
     sizes: &'a [usize],
     raw: &'a Bytes,
@@ -137,7 +139,7 @@ impl Keeper<'_> {
         let bytes = bytes.ok_or("the task process sent fewer bytes than it listed")?;
         let mut tried = 1;
         loop {
-            match self.blobs.put_blob(bytes).await {
+            match self.blobs.put_blob(self.execution, bytes).await {
                 Ok(digest) => return Ok(Some(BlobRef { digest, size: size as u64, encoding })),
                 Err(error) if tried < TRIES && error.kind.is_retryable() => tried += 1,
                 Err(error) => return Err(format!("a value of the task cannot be stored: {error}")),

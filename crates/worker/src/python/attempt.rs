@@ -42,6 +42,8 @@ struct Exec<'a> {
     loops: Vec<&'a Map<String, Value>>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     vars: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
     #[serde(flatten)]
     values: Parcel<'a>,
 }
@@ -105,6 +107,7 @@ impl PythonRuntime {
             known: known.as_ref().map(|names| names.as_slice()),
             loops: frames.iter().map(|frame| &frame.members).collect(),
             vars: frames.iter().flat_map(|frame| frame.variables.iter().cloned()).collect(),
+            traceparent: call.trace.map(|trace| trace.to_string()),
             values,
         };
         let request = match wire::encode(&exec, &raw) {
@@ -149,7 +152,7 @@ impl PythonRuntime {
                         self.remember(place, &call.task.runner, names);
                     }
                     self.dismiss(lease, &stopping, &done);
-                    return done.end(&raw, &*self.blobs).await;
+                    return done.end(&raw, &call.execution, &*self.blobs).await;
                 }
                 Heard::Answer(Said::Need(_) | Said::Loaded(_) | Said::Flow(_), _) => {
                     return failed("HOST_BROKEN", "the task process answered another question");

@@ -305,6 +305,8 @@ class Host:
         try:
             values.take(message, blobs)
             function = self.function(message["runner"])
+            if "traceparent" in message:
+                os.environ["TRACEPARENT"] = message["traceparent"]
             ctx = Context(self, message, values)
             kwargs = {name: self.resolve(spec, values) for name, spec in message["inputs"].items()}
             if function.objects:
@@ -395,6 +397,7 @@ class Host:
             except (OSError, ValueError):
                 return False
         sys.stdout, sys.stderr = self.streams
+        os.environ.pop("TRACEPARENT", None)
         if os.environ._data != self.environment:
             for name in list(os.environ):
                 if os.environ.encodekey(name) not in self.environment:

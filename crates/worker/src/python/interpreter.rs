@@ -9,10 +9,12 @@ use tokio::process::Command;
 use super::PythonOptions;
 
 /// What an interpreter says about itself. A wrapper on the path is slow to start; what is behind it is not.
-#[derive(Debug, Deserialize)]
-struct Identity {
-    executable: PathBuf,
-    version: (u32, u32),
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Interpreter {
+    /// The program itself.
+    pub executable: PathBuf,
+    /// Its version, the first two numbers.
+    pub version: (u32, u32),
 }
 
 const QUESTION: &str =
@@ -23,6 +25,11 @@ const OLDEST: (u32, u32) = (3, 9);
 
 /// Finds the interpreter itself.
 pub(super) async fn find(options: &PythonOptions) -> Result<PathBuf, String> {
+    identify(options).await.map(|interpreter| interpreter.executable)
+}
+
+/// Asks the Python of some options who it is; the reason why no task can run in it, for people, if none can.
+pub async fn identify(options: &PythonOptions) -> Result<Interpreter, String> {
     let python = options.python.display();
     let hint = "choose one with --python or PYOCO_PYTHON";
     // A path is meant from where the worker was started; a name is looked up.
@@ -44,11 +51,14 @@ pub(super) async fn find(options: &PythonOptions) -> Result<PathBuf, String> {
         let said = said.trim();
         return Err(format!("Python ('{python}') cannot be started: {}: {said}; {hint}", output.status));
     }
-    let identity: Identity = serde_json::from_slice(&output.stdout)
+    let mut identity: Interpreter = serde_json::from_slice(&output.stdout)
         .map_err(|_| format!("'{python}' does not seem to be Python; {hint}"))?;
     if identity.version < OLDEST {
         let (major, minor) = identity.version;
         return Err(format!("'{python}' is Python {major}.{minor}, 3.9 or later is needed; {hint}"));
     }
-    Ok(if identity.executable.as_os_str().is_empty() { given } else { identity.executable })
+    if identity.executable.as_os_str().is_empty() {
+        identity.executable = given;
+    }
+    Ok(identity)
 }

@@ -21,6 +21,7 @@ use pyoco_core::plan::Runner;
 use pyoco_engine::{Clock, Lines};
 use pyoco_ports::Blobs;
 
+pub use interpreter::{Interpreter, identify};
 pub(crate) use load::Described;
 pub use options::PythonOptions;
 

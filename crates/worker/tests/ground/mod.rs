@@ -238,6 +238,7 @@ pub fn call_of(task: TaskSpec, expose_env: Option<&[&str]>) -> Call {
         plan: Arc::new(plan),
         context: Context::default(),
         loops: Vec::new(),
+        trace: None,
     }
 }
 

@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod audit;
 mod authors;
 mod lists;
 mod taken_back;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyoco_core::ids::Version;
 use pyoco_core::view::RunStatus;
-use pyoco_ports::{Filter, IndexRow, Store, WaitFilter, WaitPlace};
+use pyoco_ports::{Filter, IndexRow, Queue, Store, WaitFilter, WaitPlace};
 
 use crate::samples::{at, execution, row, snapshot, tag, tenant, wait, worker};
 use crate::{Subject, Verdict};
@@ -410,6 +410,22 @@ pub(crate) async fn counts_since(subject: &dyn Subject) -> Verdict {
     ended.summary.status = RunStatus::Failed;
     store.put(ended).await.unwrap();
     assert_eq!(since(50).await.unwrap(), [(RunStatus::Pending, 1), (RunStatus::Failed, 1)]);
+    // From the beginning of a day on.
+    const DAY: u64 = 86_400_000;
+    assert_eq!(since(DAY).await.unwrap(), []);
+    let mut late = row("r1", 2, DAY - 1);
+    late.summary.status = RunStatus::Completed;
+    store.put(late).await.unwrap();
+    store.put(row("r2", 2, DAY)).await.unwrap();
+    store.put(row("r3", 2, 2 * DAY + 5)).await.unwrap();
+    assert_eq!(since(DAY).await.unwrap(), [(RunStatus::Pending, 2)]);
+    let mut ended = row("r3", 3, 2 * DAY + 6);
+    ended.summary.status = RunStatus::Completed;
+    store.put(ended).await.unwrap();
+    assert_eq!(since(DAY).await.unwrap(), [(RunStatus::Pending, 1), (RunStatus::Completed, 1)]);
+    assert_eq!(since(DAY - 1).await.unwrap(), [(RunStatus::Pending, 1), (RunStatus::Completed, 2)]);
+    store.forget(&execution("r3")).await.unwrap();
+    assert_eq!(since(2 * DAY).await.unwrap(), []);
     Verdict::Passed
 }
 
@@ -439,5 +455,39 @@ pub(crate) async fn runnable(subject: &dyn Subject) -> Verdict {
     assert_eq!(store.runnable_tags().await.unwrap(), [tag("default")]);
     store.put(row("a", 2, 30)).await.unwrap();
     assert_eq!(store.runnable(&tag("default"), 10).await.unwrap(), [execution("b")]);
+    Verdict::Passed
+}
+
+pub(crate) async fn queues(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    let put = async |name: &str, version: u64, updated: u64, of: Option<&str>, wants: bool| {
+        let mut row = row(name, version, updated);
+        row.summary.tag = of.map(tag);
+        row.wants_job = wants;
+        store.put(row).await.unwrap();
+    };
+    let queue = |name: &str, depth: u64, oldest: u64| Queue { tag: tag(name), depth, oldest: at(oldest) };
+    assert_eq!(store.queues().await.unwrap(), []);
+    for (name, updated, of, wants) in [
+        ("a", 30, Some("gpu"), true),
+        ("b", 20, Some("cpu"), true),
+        ("c", 10, Some("cpu"), true),
+        ("d", 5, Some("cpu"), false),
+        ("e", 1, None, true),
+    ] {
+        put(name, 1, updated, of, wants).await;
+    }
+    assert_eq!(store.queues().await.unwrap(), [queue("cpu", 2, 10), queue("gpu", 1, 30)]);
+    // A worker takes one; another wants one again; one changes, and one is of another tag now.
+    put("c", 2, 40, Some("cpu"), false).await;
+    put("d", 2, 41, Some("cpu"), true).await;
+    put("b", 2, 42, Some("cpu"), true).await;
+    put("a", 2, 43, Some("fpga"), true).await;
+    assert_eq!(store.queues().await.unwrap(), [queue("cpu", 2, 41), queue("fpga", 1, 43)]);
+    // What is older changes nothing, and what is forgotten waits no longer.
+    put("c", 1, 10, Some("cpu"), true).await;
+    store.forget(&execution("d")).await.unwrap();
+    store.forget(&execution("a")).await.unwrap();
+    assert_eq!(store.queues().await.unwrap(), [queue("cpu", 1, 42)]);
     Verdict::Passed
 }

@@ -34,6 +34,7 @@ fn requests(execution: &str) -> Vec<(&'static str, String)> {
     let mut requests: Vec<(&str, String)> = vec![
         ("GET", "/executions".to_owned()),
         ("POST", "/executions".to_owned()),
+        ("POST", "/executions/bulk".to_owned()),
         ("GET", "/waits".to_owned()),
         ("GET", "/graphs".to_owned()),
         ("GET", "/graphs/g".to_owned()),
@@ -85,6 +86,8 @@ async fn nobody_sees_what_is_anothers(site: Site) {
             }
             // What he puts under the same name is his own.
             ("PUT", _) => assert_eq!(answered, 422, "{body}"),
+            // It names nothing of hers.
+            ("POST", "/executions/bulk") => assert_eq!(answered, 422, "{body}"),
             (_, _) => assert_eq!(answered, 404, "{method} {path}: {body}"),
         }
     }

@@ -10,6 +10,7 @@
 mod accepting;
 mod access;
 mod approval;
+mod bulk;
 mod cancel;
 mod graphs;
 mod guards;

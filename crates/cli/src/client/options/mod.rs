@@ -1,5 +1,6 @@
 //! What `pyoco-client` can be asked, as clap understands it. Every help ends with an example that works.
 
+pub(super) mod bulk;
 pub(super) mod command;
 pub(super) mod exec;
 pub(super) mod form;
@@ -10,10 +11,13 @@ pub(super) mod node;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use pyoco_core::time::Timestamp;
+
 use self::exec::ExecCommand;
 use self::graph::GraphCommand;
 use self::job::JobCommand;
 use self::node::NodeCommand;
+use crate::past;
 
 /// The gateway that is asked when nobody says which.
 pub(super) const DEFAULT_SERVER: &str = "http://127.0.0.1:8000";
@@ -114,10 +118,32 @@ Later sources win: --params-file, then --params, then --param.")]
 With --output status a terminal shows progress; a pipe gets lines of time, event, status and run,
 separated by tabs.")]
     Watch(Watch),
-    /// Cancel a run
-    #[command(after_help = "Example:
-  pyoco-client cancel --run-id RUN_ID --wait --timeout-sec 60")]
-    Cancel(Cancel),
+    /// Cancel a run, or every execution that fits
+    #[command(
+        override_usage = "pyoco-client cancel [OPTIONS] --run-id <RUN_ID>
+       pyoco-client cancel [OPTIONS] --where <NAME=VALUE>...",
+        after_help = "Examples:
+  pyoco-client cancel --run-id RUN_ID --wait --timeout-sec 60
+  pyoco-client cancel --where status=PENDING --where flow=report --where created-before=2h --dry-run
+  pyoco-client cancel --where label=nightly --yes
+
+Many are canceled page by page. A terminal is asked before; elsewhere --yes is needed. Those that have
+ended are passed over."
+    )]
+    Cancel(Box<bulk::Cancel>),
+    /// Repeat a run that failed or was canceled, or every execution that fits
+    #[command(
+        override_usage = "pyoco-client retry [OPTIONS] --run-id <RUN_ID>
+       pyoco-client retry [OPTIONS] --where <NAME=VALUE>...",
+        after_help = "Examples:
+  pyoco-client retry --run-id RUN_ID
+  pyoco-client retry --where status=FAILED --where flow=report --where updated-after=1d --dry-run
+  pyoco-client retry --where label=nightly --yes
+
+What succeeded is kept, the rest runs, in a new execution. Of many, those that were retried before are
+passed over. pyoco-client exec retry can begin at a node, and change the input."
+    )]
+    Retry(Box<bulk::Retry>),
     /// List workers
     #[command(after_help = "Example:
   pyoco-client workers --scope all --output table")]
@@ -158,6 +184,15 @@ separated by tabs.")]
 A terminal gets a table, a pipe gets lines of execution, node, key, since, graph and prompt, separated
 by tabs.")]
     Waits(Waits),
+    /// List who did what, newest first; needs a key of the role admin
+    #[command(after_help = "Examples:
+  pyoco-client audit --since 1h
+  pyoco-client audit --action runs.cancel --since 2026-01-31T00:00:00Z --all --json
+  pyoco-client audit --target RUN_ID
+
+A terminal gets a table, a pipe gets lines of time, action, outcome, status, key, tenant, source, target
+and details, separated by tabs.")]
+    Audit(Audit),
     /// Show the log of a run or a job, and with --follow what is written to it
     #[command(after_help = "Examples:
   pyoco-client logs --run-id RUN_ID --follow
@@ -329,19 +364,6 @@ impl Watch {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Cancel {
-    /// The run
-    #[arg(long)]
-    pub(super) run_id: String,
-    /// Stay until the run has ended
-    #[arg(long)]
-    pub(super) wait: bool,
-    /// How long to stay
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, allow_negative_numbers = true)]
-    pub(super) timeout_sec: u32,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct Workers {
     /// Which workers
     #[arg(long, default_value = "active", value_parser = ["active", "all"])]
@@ -373,6 +395,33 @@ pub(super) struct Waits {
     pub(super) older_than_sec: Option<f64>,
     #[command(flatten)]
     pub(super) page: form::Page,
+    #[command(flatten)]
+    pub(super) output: form::RowsOutput,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Audit {
+    /// Only of this kind: a whole name, e.g. runs.submit, or its part before a dot
+    #[arg(long, value_name = "NAME")]
+    pub(super) action: Option<String>,
+    /// Only about this run, graph, worker or key
+    #[arg(long, value_name = "ID")]
+    pub(super) target: Option<String>,
+    /// Only since then: a time ago, e.g. 1h or 7d, or a moment, e.g. 2026-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = past::parse)]
+    pub(super) since: Option<Timestamp>,
+    /// Only before then, said in the same ways
+    #[arg(long, value_name = "TIME", value_parser = past::parse)]
+    pub(super) until: Option<Timestamp>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    pub(super) limit: i64,
+    /// Go on after this `nextCursor`
+    #[arg(long)]
+    pub(super) cursor: Option<String>,
+    /// All of them, however many
+    #[arg(long, conflicts_with = "limit")]
+    pub(super) all: bool,
     #[command(flatten)]
     pub(super) output: form::RowsOutput,
 }

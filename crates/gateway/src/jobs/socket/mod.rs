@@ -14,9 +14,11 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use pyoco_core::notice::Notice;
+use pyoco_figures::Stream;
 
 use super::JobPath;
 use crate::App;
+use crate::audit::Source;
 use crate::caller::{Guest, Viewer};
 use crate::docs::{Denied, NotOpened};
 use crate::error::{Denial, Refusal};
@@ -43,7 +45,7 @@ pub(crate) async fn open(
     Viewer(caller): Viewer,
     JobPath(job): JobPath,
     query: Query,
-    hosting: Hosting,
+    (hosting, source): (Hosting, Source),
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Denial> {
@@ -59,7 +61,9 @@ pub(crate) async fn open(
     let follower = app.engine.follow_log(&job, after).await?;
     let kept = hosting.keep();
     let guest = Guest::new(caller, &headers, app.clone());
-    let session = Session::new(app, guest, job, follower, watcher, hosting.closing);
+    let open = guest.stays(Stream::Socket);
+    let (closing, source) = (hosting.closing, source.0);
+    let session = Session::new(app, guest, source, job, follower, watcher, closing);
     let upgrade = upgrade
         .max_frame_size(LONGEST)
         .max_message_size(LONGEST)
@@ -70,7 +74,7 @@ pub(crate) async fn open(
         });
     Ok(upgrade.on_upgrade(move |socket| async move {
         session.run(socket).await;
-        drop((kept, permit));
+        drop((kept, permit, open));
     }))
 }
 

@@ -3,7 +3,10 @@
 //! One task reads and writes in turn. The log is asked for more only when the socket has taken what there was, so that a slow reader
 //! costs no memory.
 
+use std::net::SocketAddr;
+
 use axum::extract::ws::{Message, WebSocket};
+use axum::http::StatusCode;
 use pyoco_api::{Job, JobNews, JobProgress, JobWish};
 use pyoco_core::access::Role;
 use pyoco_core::command::CancelExecution;
@@ -17,6 +20,7 @@ use super::line::{End, Line};
 use super::progress;
 use super::wishes::{self, Patience};
 use crate::App;
+use crate::audit::{Deed, SOCKET_CANCEL, Told};
 use crate::caller::Guest;
 use crate::error::{Code, Denial, Refusal};
 use crate::fields::REASON;
@@ -30,6 +34,8 @@ const PINGS: u32 = 4;
 pub(super) struct Session {
     app: App,
     guest: Guest,
+    /// The other side of the connection.
+    source: Option<SocketAddr>,
     job: ExecutionId,
     follower: LogFollower,
     watcher: Watcher,
@@ -51,6 +57,7 @@ impl Session {
     pub(super) fn new(
         app: App,
         guest: Guest,
+        source: Option<SocketAddr>,
         job: ExecutionId,
         follower: LogFollower,
         watcher: Watcher,
@@ -59,6 +66,7 @@ impl Session {
         Self {
             app,
             guest,
+            source,
             job,
             follower,
             watcher,
@@ -154,6 +162,8 @@ impl Session {
             let message = format!("reason: it is longer than {REASON} characters");
             return line.say(&JobNews::Error { code: Code::InvalidInput.to_string(), message }).await;
         }
+        let deed = Deed::of(&self.app, SOCKET_CANCEL, Some(&self.guest.caller), self.source).about(&self.job);
+        let note = Told::because(reason.clone());
         let told = match self.guest.caller.must_have(Role::Submit) {
             Ok(()) => self.app.tell(&self.guest.caller, &self.job, CancelExecution { reason }).await,
             Err(refusal) => Err(refusal),
@@ -161,11 +171,13 @@ impl Session {
         let refusal = match told {
             // It has ended: that is told anyway.
             Ok(Ok(()) | Err(EngineError::Rejected(Rejection { reason: Reason::Ended(_), .. }))) => {
+                deed.ended(StatusCode::OK, note).await;
                 return Ok(());
             }
             Ok(Err(error)) => Refusal::from(error),
             Err(refusal) => refusal,
         };
+        deed.ended(refusal.status(), note).await;
         let (code, message) = Denial::from(refusal).said();
         line.say(&JobNews::Error { code, message }).await
     }
