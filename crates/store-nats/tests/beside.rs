@@ -161,7 +161,7 @@ async fn letters_are_found_behind_a_hole_of_any_size() {
         let before = store.messages_sent();
         let keys: Vec<String> = store.letters(limit).await.unwrap().into_iter().map(|one| one.key).collect();
         assert_eq!(keys, ["last", "2", "1", "0"][..limit.min(4)]);
-        assert!(store.messages_sent() - before < 30, "{} messages", store.messages_sent() - before);
+        assert!(store.messages_sent() - before < 60, "{} messages", store.messages_sent() - before);
     }
 }
 

@@ -59,7 +59,7 @@ async fn what_is_missing_is_made_as_the_contract_says() {
     has(
         &other.config("PYOCO_AUDIT").await,
         &json!({"subjects": ["pyoco.audit.>"], "retention": "limits", "discard": "old", "storage": "file",
-               "max_age": 7_776_000 * second, "max_msgs": -1, "max_bytes": 1_073_741_824, "allow_direct": true,
+               "max_age": 7_776_000 * second, "max_msgs": -1, "max_bytes": 268_435_456, "allow_direct": true,
                "duplicate_window": 120 * second}),
     );
     let bucket = json!({"retention": "limits", "discard": "new", "storage": "file", "max_msgs_per_subject": 1,

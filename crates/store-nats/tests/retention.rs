@@ -11,6 +11,8 @@
 mod ground;
 mod runs;
 
+use std::time::Duration;
+
 use ground::{Other, append, execution, open, server, texts};
 use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::time::Timestamp;
@@ -54,11 +56,15 @@ async fn whoever_writes_in_the_same_moment_keeps_the_execution_or_finds_it_gone(
     let server = server();
     let (pruner, writer) = (open(&server).await, open(&server).await);
     let (mut kept, mut gone) = (0, 0);
-    for round in 0..60 {
+    for round in 0..60_u64 {
         let name = format!("e{round}");
         finished(&writer, &name).await;
-        let (removed, appended) =
-            tokio::join!(pruner.remove(vec![removal(&name, 2)]), append(&writer, &name, 2, "3"));
+        // To remove takes several requests. Each round the writer comes a little later: before them, between them, behind them.
+        let write = async {
+            tokio::time::sleep(Duration::from_micros(200 * round)).await;
+            append(&writer, &name, 2, "3").await
+        };
+        let (removed, appended) = tokio::join!(pruner.remove(vec![removal(&name, 2)]), write);
         match (removed.unwrap().as_slice(), appended) {
             ([], Ok(_)) => {
                 assert_eq!(texts(&pruner, &name).await, ["1", "2", "3"], "{name}");
@@ -100,7 +106,7 @@ async fn of_two_who_remove_the_same_both_come_to_an_end_and_nothing_is_left() {
 async fn a_blob_that_somebody_begins_to_use_while_it_goes_stays() {
     let server = server();
     let (pruner, writer) = (open(&server).await, open(&server).await);
-    for round in 0..60 {
+    for round in 0..60_u64 {
         let (old, new) = (format!("old{round}"), format!("new{round}"));
         finished(&writer, &old).await;
         let bytes = format!("value {round}").into_bytes();

@@ -113,9 +113,9 @@ async fn a_file_of_another_program_is_refused_and_left_untouched() {
 #[tokio::test]
 async fn a_newer_schema_is_refused_and_left_untouched() {
     let folder = used().await;
-    let bytes = spoil(folder.path(), |bytes| bytes[60..64].copy_from_slice(&9_i32.to_be_bytes()));
+    let bytes = spoil(folder.path(), |bytes| bytes[60..64].copy_from_slice(&99_i32.to_be_bytes()));
     let refused = open(folder.path()).unwrap_err();
-    assert!(matches!(refused, OpenError::Newer { found: 9, supported: 4 }), "{refused}");
+    assert!(matches!(refused, OpenError::Newer { found: 99, supported: 7 }), "{refused}");
     unchanged(folder.path(), &bytes);
 }
 

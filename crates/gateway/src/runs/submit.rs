@@ -57,14 +57,17 @@ pub(crate) async fn submit(
     app.submit(&caller, "POST /runs", key?, wanted).await
 }
 
-/// Parameters may hold secrets, and errors end up in logs: what is repeated of them says nothing.
+/// Parameters may hold secrets, and errors end up in logs: what holds a text is not repeated.
 fn unconfidential(params: Value) -> Value {
-    match params {
-        Value::Null | Value::Bool(_) | Value::Number(_) => params,
-        Value::Array(items) if items.is_empty() => Value::Array(items),
-        Value::Object(members) if members.is_empty() => Value::Object(members),
-        Value::String(_) | Value::Array(_) | Value::Object(_) => Value::Null,
+    fn holds_text(value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            Value::String(_) => true,
+            Value::Array(items) => items.iter().any(holds_text),
+            Value::Object(members) => members.values().any(holds_text),
+        }
     }
+    if holds_text(&params) { Value::Null } else { params }
 }
 
 /// Checks the members of a submission, all of them before it is refused.

@@ -137,7 +137,7 @@ fn coded_answers() -> Vec<(String, &'static str, &'static [&'static str])> {
         ("/waits".to_owned(), "get", &["200", "422"]),
         ("/audit".to_owned(), "get", &["200", "422"]),
         ("/jobs".to_owned(), "get", &["200", "400", "422"]),
-        ("/jobs".to_owned(), "post", &["200", "201", "400", "408", "409", "413", "422", "507"]),
+        ("/jobs".to_owned(), "post", &["200", "201", "400", "404", "408", "409", "413", "422", "507"]),
         ("/jobs/{id}".to_owned(), "get", &["200", "404"]),
         ("/jobs/{id}".to_owned(), "delete", &["204", "507"]),
         ("/jobs/{id}/logs".to_owned(), "get", &["200", "206", "304", "400", "404", "406", "416", "422"]),
