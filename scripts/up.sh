@@ -70,11 +70,16 @@ if [ -n "$code" ]; then # told to stop while the server could not hear it yet
   exit "$code"
 fi
 # The rest of its greeting first, then whatever it says later.
-while [[ $line != *Ctrl-C* ]] && IFS= read -r -t 1 line <&3; do printf '%s\n' "$line" >&2; done
+page=
+while [[ $line != *Ctrl-C* ]] && IFS= read -r -t 1 line <&3; do
+  printf '%s\n' "$line" >&2
+  case $line in *"dashboard http"*) page=yes ;; esac
+done
 (trap '' INT TERM HUP && exec cat <&3 >&2) &
 exec 3<&-
 url=${url/\/\/0.0.0.0:///127.0.0.1:}
 url=${url/\/\/\[::\]:///[::1]:}
+page=${page:+$url/}
 
 client() { "$BIN/pyoco-client" --server "$url" "$@"; }
 
@@ -110,7 +115,7 @@ The server stays up at $url (log: $LOG). Try, in another terminal:
   $BIN/pyoco-client --server $url list --output table
   $BIN/pyoco-client --server $url get $run --records
   curl $url/workers
-  open $url/docs
+  open ${page:-$url/docs}
 Stop it with Ctrl-C.
 NEXT
 ended

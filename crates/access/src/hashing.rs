@@ -1,13 +1,14 @@
-//! The slow comparison of a secret with a record: PBKDF2 on blocking threads, few at once, and few that wait.
+//! The slow comparison of a secret with a record: PBKDF2 on threads of its own, few at once, and few that wait.
 //!
-//! It is slow on purpose, so whoever can make us do it can make us do nothing else. Hence the bounds.
+//! It is slow on purpose, so whoever can make us do it can make us do nothing else. Hence the bounds, and hence the threads: they step
+//! back behind those that answer requests, which no pool of the runtime would do.
 
 use std::fmt;
 use std::sync::Arc;
 
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use zeroize::Zeroizing;
 
 use crate::record::Proof;
@@ -69,12 +70,27 @@ impl Hashing {
         let password = password(secret, self.pepper.as_ref());
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| NotHashed)?;
         let derive = self.derive.clone();
-        let hashed = tokio::task::spawn_blocking(move || {
-            let fits = derive(&password, &proof).ct_eq(&proof.hash).into();
+        let (tell, told) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("key-hashing".to_owned());
+        let started = thread.spawn(move || {
+            step_back();
+            let fits: bool = derive(&password, &proof).ct_eq(&proof.hash).into();
             drop((turn, place.0));
-            fits
+            // Whoever asked may have gone.
+            let _ = tell.send(fits);
         });
-        hashed.await.map_err(|_| NotHashed)
+        started.map_err(|_| NotHashed)?;
+        told.await.map_err(|_| NotHashed)
+    }
+}
+
+/// Lets every other thread of this process go first, as far as the system can: still a tenth of a core when the machine is full, so
+/// that a good key is not kept waiting for seconds.
+fn step_back() {
+    // Elsewhere the whole process would step back.
+    #[cfg(target_os = "linux")]
+    if let Err(reason) = rustix::process::nice(10) {
+        tracing::debug!(%reason, "the hashing of keys does not step back");
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::Extra;
+use crate::{Extra, UsedWheel};
 
 /// An execution with its nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -90,6 +90,9 @@ pub struct Execution {
     /// What its author should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The wheels that it runs with: those of the worker that took it first. Nothing when that worker installs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheels: Option<Vec<UsedWheel>>,
     /// Its nodes: those of the graph, then those that loops unfolded.
     pub nodes: Vec<ExecutionNode>,
     /// What else the server says.

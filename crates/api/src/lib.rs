@@ -14,12 +14,14 @@ mod execution;
 mod graph;
 mod job;
 mod log;
+mod plan;
 mod run;
 mod socket;
 mod tag;
 mod wait;
 mod waiting;
 mod watch;
+mod wheel;
 mod worker;
 
 pub use audit::{AuditActor, AuditEntry, AuditOutcome, AuditPage};
@@ -35,6 +37,7 @@ pub use execution::{ErrorInfo, Execution, ExecutionNode, ExecutionPage, Executio
 pub use graph::{Graph, GraphNode, GraphPage, GraphSummary};
 pub use job::{Job, JobPage, JobStatus, SubmitJob};
 pub use log::{LogEntry, LogPage};
+pub use plan::{Explanation, PlanEdge, PlanNode, Reason, RunPlan};
 pub use pyoco_core::state::{NodeStatus, Status};
 pub use pyoco_core::view::RunStatus;
 pub use run::{
@@ -45,6 +48,9 @@ pub use tag::{AddTag, TagCount, TagPage};
 pub use wait::{Wait, WaitPage};
 pub use waiting::{NoWorker, NoWorkerReason, Waiting, WaitingNode};
 pub use watch::{WatchData, WatchEvent};
+pub use wheel::{
+    UsedWheel, WheelArtifact, WheelDeleted, WheelHistoryActor, WheelHistoryEvent, WheelHistorySource,
+};
 pub use worker::{WorkerPatch, WorkerPatched, WorkerRecord};
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::{Extra, RunStatus, Waiting};
+use crate::{Extra, RunStatus, UsedWheel, Waiting};
 
 /// The body of `POST /runs`. Members that are not named here are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -131,6 +131,9 @@ pub struct RunSnapshot {
     /// What its author should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The wheels that it runs with: those of the worker that took it first. Nothing when that worker installs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheels: Option<Vec<UsedWheel>>,
     /// The record that this snapshot shows; a later one has a larger number. Another implementation's has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
@@ -315,9 +318,17 @@ mod tests {
     #[test]
     fn what_the_core_shows_is_read_without_loss() {
         let id = pyoco_core::ids::ExecutionId::new("e-1").unwrap();
-        let state = pyoco_core::state::State::absent(id);
+        let mut state = pyoco_core::state::State::absent(id);
+        let wheel = pyoco_core::wheels::UsedWheel {
+            name: "a-1-py3-none-any.whl".to_owned(),
+            version: "1".to_owned(),
+            sha256: "00".repeat(32),
+        };
+        state.wheels = Some([wheel].into());
         let shown = serde_json::to_value(pyoco_core::view::RunSnapshot::of(&state, None)).unwrap();
         let read: RunSnapshot = serde_json::from_value(shown.clone()).unwrap();
+        assert_eq!(read.wheels.as_ref().unwrap()[0].version, "1");
+        assert!(read.extra.is_empty(), "{read:?}");
         assert_eq!(serde_json::to_value(&read).unwrap(), shown);
         let shown = serde_json::to_value(pyoco_core::view::RunSummary::of(&state, None)).unwrap();
         let read: RunSummary = serde_json::from_value(shown.clone()).unwrap();

@@ -1,6 +1,8 @@
 //! A command in the foreground: it runs until it is done, or until the user presses Ctrl-C.
 
 use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::errors::Failure;
@@ -17,10 +19,15 @@ pub fn run(command: impl Future<Output = Result<(), Failure>> + Send + 'static) 
         .build()
         .map_err(Failure::unexpected)?;
     let result = runtime.block_on(async {
+        let mut interrupt = pin!(tokio::signal::ctrl_c());
+        // It is heard from the first poll on, so this comes before the command: whoever sees something of it may interrupt it.
+        if std::future::poll_fn(|context| Poll::Ready(interrupt.as_mut().poll(context))).await.is_ready() {
+            return Err(Failure::interrupted());
+        }
         let mut command = tokio::spawn(command);
         tokio::select! {
             ended = &mut command => ended.unwrap_or_else(|error| Err(Failure::unexpected(error))),
-            interrupt = tokio::signal::ctrl_c() => {
+            interrupt = interrupt => {
                 interrupt.map_err(Failure::unexpected)?;
                 command.abort();
                 let _ = tokio::time::timeout(TIDY_UP, command).await;

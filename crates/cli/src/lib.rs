@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod arguments;
+pub mod bootstrap;
 pub mod client;
 pub mod errors;
 pub mod foreground;

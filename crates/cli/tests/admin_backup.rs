@@ -220,6 +220,59 @@ async fn a_stopped_server_is_backed_up_from_its_files() {
     all_is_well(&site.start(), &finished, &[]).await;
 }
 
+/// The shelf as anybody sees it, and the bytes of each wheel.
+async fn shelf(running: &Running) -> (Value, Vec<Vec<u8>>) {
+    let list: Value = reqwest::get(format!("{}/wheels", running.url)).await.unwrap().json().await.unwrap();
+    let mut contents = Vec::new();
+    for wheel in list.as_array().unwrap() {
+        let url = format!("{}/wheels/{}", running.url, wheel["name"].as_str().unwrap());
+        let answer = reqwest::get(url).await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.status());
+        contents.push(answer.bytes().await.unwrap().to_vec());
+    }
+    (list, contents)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_with_wheels_restores_them() {
+    let site = site();
+    let running = site.start();
+    for (package, version) in [("tool", "1.0"), ("tool", "1.1"), ("other", "2")] {
+        let (name, bytes) = pyoco_testkit::wheel(package, version, &[("tool.py", "VALUE = 1\n")]);
+        let part = reqwest::multipart::Part::bytes(bytes).file_name(name);
+        let form = reqwest::multipart::Form::new().part("wheel", part).text("tags", "gpu,cpu");
+        let sent = reqwest::Client::new().post(format!("{}/wheels", running.url)).multipart(form).send();
+        let answer = sent.await.unwrap();
+        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
+    }
+    let before = shelf(&running).await;
+    assert_eq!(before.1.len(), 3);
+    let (data, folder, file) = (site.path("data"), site.path("monday"), site.path("monday.tar"));
+    for backup in [&folder, &file] {
+        // From the server, which is at work.
+        let arguments = ["--data-dir", text(&data), "backup", "--out", text(backup)];
+        tokio::task::block_in_place(|| done(&site, &arguments));
+    }
+    assert_eq!(names(&folder), ["manifest.json", "pyoco-logs.db", "pyoco.db", "wheel-files"]);
+    assert!(running.stop(Signal::SIGTERM).success());
+    for backup in [&folder, &file] {
+        std::fs::remove_dir_all(&data).unwrap();
+        done(&site, &["--data-dir", text(&data), "restore", "--from", text(backup)]);
+        let running = site.start();
+        assert_eq!(shelf(&running).await, before);
+        assert!(running.stop(Signal::SIGTERM).success());
+    }
+    // One byte of one wheel.
+    let wheels = folder.join("wheel-files");
+    let wheel = wheels.join(names(&wheels).remove(0));
+    let mut bytes = std::fs::read(&wheel).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&wheel, bytes).unwrap();
+    let target = site.path("new");
+    let said = refused(&site, &["--data-dir", text(&target), "restore", "--from", text(&folder)]);
+    assert!(said.contains("is not as it was") && !target.exists(), "{said}");
+}
+
 #[test]
 fn nothing_that_exists_is_written_over() {
     let site = Site::new().argument("--no-worker");
@@ -439,7 +492,7 @@ async fn a_log_that_cannot_be_read_is_a_failure_unless_it_was_being_removed() {
     let answer = done(&site, &["--nats-url", &new.url(), "restore", "--from", text(&after)]);
     assert_eq!(
         (&answer["checked"], &answer["keys"]),
-        (&json!({"executions": 2, "repaired": 0, "removed": 1, "left": 0}), &json!(0))
+        (&json!({"executions": 2, "repaired": 0, "removed": 1, "left": 0, "resumed": 0}), &json!(0))
     );
     let running = on_nats(&site, &new);
     assert!(running.client.get_run(&broken).await.is_err());

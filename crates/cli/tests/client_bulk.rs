@@ -16,11 +16,12 @@ mod stand_in;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Child;
 
 use nix::pty::openpty;
 use serde_json::{Value, json};
 use stand_in::Gateway;
+use support::client::{err, out, program, refused, said};
 use support::{Running, Site};
 
 /// A server whose runs nobody runs.
@@ -28,35 +29,6 @@ fn server() -> (Site, Running) {
     let site = Site::new().argument("--no-worker");
     let running = site.start();
     (site, running)
-}
-
-fn program(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
-    command.args(["--server", url]).args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-#[track_caller]
-fn said(running: &Running, arguments: &[&str]) -> String {
-    let output = program(&running.url, arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", err(&output));
-    out(&output)
-}
-
-/// Runs a command that fails with code 1 and nothing on standard output, and gives what it said.
-#[track_caller]
-fn refused(url: &str, arguments: &[&str]) -> String {
-    let output = program(url, arguments).output().unwrap();
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{arguments:?}");
-    err(&output)
 }
 
 async fn status(running: &Running, run: &str) -> String {
@@ -78,19 +50,19 @@ async fn many_are_counted_then_canceled_and_the_rest_stays() {
     let (report, other) = (waiting(&running, "report", 3).await, waiting(&running, "other", 1).await);
     let chosen = ["--where", "status=pending", "--where", "flow=report", "--where", "created-after=1h"];
     let with = |rest: &[&'static str]| [&["cancel"], &chosen[..], rest].concat();
-    assert_eq!(said(&running, &with(&["--dry-run"])), "would cancel 3 executions\n");
+    assert_eq!(said(&running.url, &with(&["--dry-run"])), "would cancel 3 executions\n");
     assert_eq!(status(&running, &report[0]).await, "PENDING");
-    assert_eq!(said(&running, &with(&["--yes", "--reason", "enough"])), "canceled 3 executions\n");
+    assert_eq!(said(&running.url, &with(&["--yes", "--reason", "enough"])), "canceled 3 executions\n");
     for run in &report {
         assert_eq!(status(&running, run).await, "CANCELLED");
     }
     let shown = running.client.get_execution(&report[0], None).await.unwrap();
     assert_eq!(shown.cancel_reason.as_deref(), Some("enough"));
     assert_eq!(status(&running, &other[0]).await, "PENDING");
-    assert_eq!(said(&running, &with(&["--yes"])), "canceled 0 executions\n");
+    assert_eq!(said(&running.url, &with(&["--yes"])), "canceled 0 executions\n");
     let ended = ["cancel", "--where", "status=CANCELLED", "--yes"];
-    assert_eq!(said(&running, &ended), "canceled 0 executions, skipped 3 (3 ALREADY_ENDED)\n");
-    assert_eq!(said(&running, &["cancel", "--all", "--yes"]), "canceled 1 execution\n");
+    assert_eq!(said(&running.url, &ended), "canceled 0 executions, skipped 3 (3 ALREADY_ENDED)\n");
+    assert_eq!(said(&running.url, &["cancel", "--all", "--yes"]), "canceled 1 execution\n");
 }
 
 #[tokio::test]
@@ -98,7 +70,7 @@ async fn more_than_a_page_is_done_to_the_end() {
     let (_site, running) = server();
     let runs = waiting(&running, "main", 230).await;
     let report: Value =
-        serde_json::from_str(&said(&running, &["cancel", "--where", "flow=main", "--yes", "--json"]))
+        serde_json::from_str(&said(&running.url, &["cancel", "--where", "flow=main", "--yes", "--json"]))
             .unwrap();
     assert_eq!((&report["matched"], &report["nextCursor"]), (&json!(230), &Value::Null), "{report}");
     let mut done: Vec<&str> =
@@ -113,19 +85,19 @@ async fn more_than_a_page_is_done_to_the_end() {
 async fn what_was_canceled_is_retried_once() {
     let (_site, running) = server();
     let runs = waiting(&running, "main", 3).await;
-    said(&running, &["cancel", "--all", "--yes"]);
+    said(&running.url, &["cancel", "--all", "--yes"]);
     let one: Value =
-        serde_json::from_str(&said(&running, &["retry", "--run-id", &runs[0], "--idempotency-key", "k"]))
+        serde_json::from_str(&said(&running.url, &["retry", "--run-id", &runs[0], "--idempotency-key", "k"]))
             .unwrap();
     let shown = running.client.get_execution(&runs[0], None).await.unwrap();
     assert_eq!(shown.retried_by.as_deref(), one["executionId"].as_str());
     let many = ["retry", "--where", "flow=main", "--yes"];
-    assert_eq!(said(&running, &many), "retried 2 executions, skipped 1 (1 ALREADY_RETRIED)\n");
+    assert_eq!(said(&running.url, &many), "retried 2 executions, skipped 1 (1 ALREADY_RETRIED)\n");
     for run in &runs {
         let new = running.client.get_execution(run, None).await.unwrap().retried_by.clone().unwrap();
         assert_eq!(status(&running, &new).await, "PENDING");
     }
-    assert_eq!(said(&running, &many), "retried 0 executions, skipped 3 (3 ALREADY_RETRIED)\n");
+    assert_eq!(said(&running.url, &many), "retried 0 executions, skipped 3 (3 ALREADY_RETRIED)\n");
 }
 
 #[tokio::test]

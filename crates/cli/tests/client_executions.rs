@@ -11,11 +11,12 @@
 mod support;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use support::client::{ask, err, out, program, refused, said};
 use support::{Running, Site, free_port};
 
 /// Four tasks that nobody runs.
@@ -31,58 +32,22 @@ fn server() -> (Site, Running) {
     (site, running)
 }
 
-fn program(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
-    command.args(["--server", url]).args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// Runs a command that succeeds, and gives what it wrote to standard output.
-#[track_caller]
-fn said(running: &Running, arguments: &[&str]) -> String {
-    let output = program(&running.url, arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", err(&output));
-    out(&output)
-}
-
-#[track_caller]
-fn ask(running: &Running, arguments: &[&str]) -> Value {
-    let said = said(running, arguments);
-    serde_json::from_str(&said).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
-}
-
-/// Runs a command that fails with code 1 and nothing on standard output, and gives what it said.
-#[track_caller]
-fn refused(running: &Running, arguments: &[&str]) -> String {
-    let output = program(&running.url, arguments).output().unwrap();
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{arguments:?}");
-    err(&output)
-}
-
 /// Keeps a graph and gives its answer.
 fn put(running: &Running, site: &Site, name: &str, text: &str) -> Value {
     let path = site.path(&format!("{name}.yaml"));
     std::fs::write(&path, text).unwrap();
-    ask(running, &["graph", "put", name, path.to_str().unwrap()])
+    ask(&running.url, &["graph", "put", name, path.to_str().unwrap()])
 }
 
 fn create(running: &Running, arguments: &[&str]) -> String {
-    let answer = ask(running, &[&["exec", "create"], arguments].concat());
+    let answer = ask(&running.url, &[&["exec", "create"], arguments].concat());
     answer["executionId"].as_str().unwrap().to_owned()
 }
 
 fn drive(running: &Running, execution: &str, nodes: &[&str]) {
     for node in nodes {
-        ask(running, &["node", "start", execution, node]);
-        ask(running, &["node", "success", execution, node]);
+        ask(&running.url, &["node", "start", execution, node]);
+        ask(&running.url, &["node", "success", execution, node]);
     }
 }
 
@@ -197,31 +162,31 @@ fn graphs_are_kept_in_versions() {
     assert!(output.status.success());
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["version"], 2);
 
-    assert_eq!(said(&running, &["graph", "get", "fork", "--source"]), text);
-    assert_eq!(said(&running, &["graph", "get", "fork", "--version", "1", "--source"]), GRAPH);
-    let newest = ask(&running, &["graph", "get", "fork"]);
+    assert_eq!(said(&running.url, &["graph", "get", "fork", "--source"]), text);
+    assert_eq!(said(&running.url, &["graph", "get", "fork", "--version", "1", "--source"]), GRAPH);
+    let newest = ask(&running.url, &["graph", "get", "fork"]);
     assert_eq!(
         (&newest["version"], &newest["format"], &newest["source"]),
         (&json!(2), &json!("json"), &json!(text))
     );
 
     put(&running, &site, "asking", ASKING);
-    let list = said(&running, &["graph", "list"]);
+    let list = said(&running.url, &["graph", "list"]);
     let names: Vec<_> = rows(&list).into_iter().map(|row| (row[0], row[1])).collect();
     assert_eq!(names, [("asking", "1"), ("fork", "2")]);
-    let table = said(&running, &["graph", "list", "--output", "table"]);
+    let table = said(&running.url, &["graph", "list", "--output", "table"]);
     assert!(table.starts_with("graphId  version  createdAt"), "{table}");
-    let page = ask(&running, &["graph", "list", "--json", "--limit", "1"]);
+    let page = ask(&running.url, &["graph", "list", "--json", "--limit", "1"]);
     let cursor = page["nextCursor"].as_str().unwrap();
-    let rest = ask(&running, &["graph", "list", "--json", "--cursor", cursor]);
+    let rest = ask(&running.url, &["graph", "list", "--json", "--cursor", cursor]);
     assert_eq!((&rest["items"][0]["graphId"], &rest["nextCursor"]), (&json!("fork"), &Value::Null));
     let output = program(&running.url, &["graph", "list", "--limit", "1"]).output().unwrap();
     assert_eq!((out(&output).lines().count(), err(&output)), (1, format!("nextCursor: {cursor}\n")));
 
-    let changed = refused(&running, &["graph", "delete", "fork", "--if-version", "1"]);
+    let changed = refused(&running.url, &["graph", "delete", "fork", "--if-version", "1"]);
     assert!(changed.contains("HTTP 412 DELETE /graphs/fork: PRECONDITION_FAILED: "), "{changed}");
-    assert_eq!(said(&running, &["graph", "delete", "fork"]), "");
-    let gone = refused(&running, &["graph", "get", "fork"]);
+    assert_eq!(said(&running.url, &["graph", "delete", "fork"]), "");
+    let gone = refused(&running.url, &["graph", "get", "fork"]);
     assert!(gone.contains("HTTP 404 GET /graphs/fork: GRAPH_NOT_FOUND: "), "{gone}");
     assert!(gone.contains("\n- hint: pyoco-client graph list"), "{gone}");
 }
@@ -231,13 +196,13 @@ fn a_graph_that_is_wrong_is_shown_where_it_is_wrong() {
     let (site, running) = server();
     let path = site.path("bad.yaml");
     std::fs::write(&path, "version: 2\nflow:\n  graph: a >> nobody\ntasks: {a: {}}\n").unwrap();
-    let said = refused(&running, &["graph", "put", "bad", path.to_str().unwrap()]);
+    let said = refused(&running.url, &["graph", "put", "bad", path.to_str().unwrap()]);
     assert!(said.contains("HTTP 422 PUT /graphs/bad: INVALID_GRAPH: "), "{said}");
     assert!(said.contains("\n- detail: 3:"), "{said}");
     std::fs::write(&path, b"version: \xff\n").unwrap();
-    let said = refused(&running, &["graph", "put", "bad", path.to_str().unwrap()]);
+    let said = refused(&running.url, &["graph", "put", "bad", path.to_str().unwrap()]);
     assert!(said.contains("byte 9 is not UTF-8"), "{said}");
-    let said = refused(&running, &["graph", "put", "bad", "/no/such/file.yaml"]);
+    let said = refused(&running.url, &["graph", "put", "bad", "/no/such/file.yaml"]);
     assert!(said.contains("file I/O error") && said.contains("/no/such/file.yaml"), "{said}");
 }
 
@@ -249,18 +214,18 @@ fn an_execution_is_driven_by_hand_to_its_end() {
         &running,
         &["fork", "--input", r#"{"x": 1, "y": 2}"#, "--param", "y=two", "--tags", "hand, made"],
     );
-    let seen = ask(&running, &["exec", "get", execution]);
+    let seen = ask(&running.url, &["exec", "get", execution]);
     assert_eq!((&seen["input"], &seen["tags"]), (&json!({"x": 1, "y": "two"}), &json!(["hand", "made"])));
     assert_eq!((&seen["status"], &seen["graphVersion"]), (&json!("ACTIVE"), &json!(1)));
     let created = seen["seq"].as_u64().unwrap();
 
-    let answer = ask(&running, &["exec", "start", execution]);
+    let answer = ask(&running.url, &["exec", "start", execution]);
     assert_eq!((&answer["command"], &answer["accepted"]), (&json!("StartExecution"), &json!(true)));
-    ask(&running, &["node", "start", execution, "a", "--worker-id", "me", "--attempt", "1"]);
+    ask(&running.url, &["node", "start", execution, "a", "--worker-id", "me", "--attempt", "1"]);
     let progress = ["--progress", "42", "--message", "half of it", "--metrics", r#"{"rows": 7}"#];
-    ask(&running, &[&["node", "progress", execution, "a"], &progress[..]].concat());
+    ask(&running.url, &[&["node", "progress", execution, "a"], &progress[..]].concat());
     let node = |name: &str| {
-        let seen = ask(&running, &["exec", "get", execution, "--json"]);
+        let seen = ask(&running.url, &["exec", "get", execution, "--json"]);
         seen["nodes"].as_array().unwrap().iter().find(|node| node["nodeId"] == name).unwrap().clone()
     };
     let a = node("a");
@@ -268,11 +233,11 @@ fn an_execution_is_driven_by_hand_to_its_end() {
         (&a["workerId"], &a["progress"], &a["message"]),
         (&json!("me"), &json!(42.0), &json!("half of it"))
     );
-    ask(&running, &["node", "success", execution, "a", "--output", r#"{"rows": 7}"#, "--attempt", "1"]);
+    ask(&running.url, &["node", "success", execution, "a", "--output", r#"{"rows": 7}"#, "--attempt", "1"]);
     assert_eq!(node("a")["output"], json!({"rows": 7}));
     drive(&running, execution, &["b", "c", "d"]);
 
-    let lines = said(&running, &["exec", "events", execution]);
+    let lines = said(&running.url, &["exec", "events", execution]);
     let lines = rows(&lines);
     let numbers: Vec<u64> = lines.iter().map(|row| row[0].parse().unwrap()).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
@@ -284,30 +249,30 @@ fn an_execution_is_driven_by_hand_to_its_end() {
     let reported = lines.iter().find(|row| row[2] == "NODE_PROGRESS_REPORTED").unwrap();
     assert_eq!(reported[3], "a");
 
-    let some = said(&running, &["exec", "events", execution, "--after", "2", "--limit", "3", "--json"]);
+    let some = said(&running.url, &["exec", "events", execution, "--after", "2", "--limit", "3", "--json"]);
     let some: Vec<Value> = some.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(some.iter().map(|event| event["seq"].as_u64().unwrap()).collect::<Vec<_>>(), [3, 4, 5]);
     assert_eq!(some[0]["executionId"], execution.as_str());
-    let table = said(&running, &["exec", "events", execution, "--output", "table"]);
+    let table = said(&running.url, &["exec", "events", execution, "--output", "table"]);
     assert!(table.starts_with("seq  occurredAt"), "{table}");
-    assert_eq!(said(&running, &["exec", "events", execution, "--follow"]).lines().count(), lines.len());
+    assert_eq!(said(&running.url, &["exec", "events", execution, "--follow"]).lines().count(), lines.len());
     let last = (lines.len() - 1).to_string();
-    let end = said(&running, &["exec", "events", execution, "--follow", "--after", &last, "--json"]);
+    let end = said(&running.url, &["exec", "events", execution, "--follow", "--after", &last, "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&end).unwrap()["type"], "EXECUTION_COMPLETED");
     // Everything was seen before: how it ended is told all the same.
     assert_eq!(
-        said(&running, &["exec", "events", execution, "--follow", "--after", &lines.len().to_string()]),
+        said(&running.url, &["exec", "events", execution, "--follow", "--after", &lines.len().to_string()]),
         ""
     );
 
-    let then = ask(&running, &["exec", "get", execution, "--at", &created.to_string()]);
+    let then = ask(&running.url, &["exec", "get", execution, "--at", &created.to_string()]);
     assert_eq!((&then["seq"], &then["startedAt"]), (&json!(created), &Value::Null));
-    let table = said(&running, &["exec", "get", execution, "--output", "table"]);
+    let table = said(&running.url, &["exec", "get", execution, "--output", "table"]);
     assert!(table.starts_with(&format!("COMPLETED  fork v1  {execution}\n")), "{table}");
     assert!(table.lines().any(|line| line.starts_with("a ") && line.contains("{\"rows\":7}")), "{table}");
 
-    ask(&running, &["exec", "archive", execution, "--reason", "kept long enough"]);
-    assert_ne!(ask(&running, &["exec", "get", execution])["archivedAt"], Value::Null);
+    ask(&running.url, &["exec", "archive", execution, "--reason", "kept long enough"]);
+    assert_ne!(ask(&running.url, &["exec", "get", execution])["archivedAt"], Value::Null);
 }
 
 #[test]
@@ -315,36 +280,36 @@ fn a_node_waits_until_somebody_with_its_key_answers() {
     let (site, running) = server();
     put(&running, &site, "asking", ASKING);
     let execution = &create(&running, &["asking", "--start", "--tags", "finance"]);
-    ask(&running, &["node", "start", execution, "a"]);
-    ask(&running, &["node", "wait", execution, "a", "--key", "k-0", "--prompt", r#"{"q": "really?"}"#]);
-    let waits = said(&running, &["waits"]);
+    ask(&running.url, &["node", "start", execution, "a"]);
+    ask(&running.url, &["node", "wait", execution, "a", "--key", "k-0", "--prompt", r#"{"q": "really?"}"#]);
+    let waits = said(&running.url, &["waits"]);
     let wait = &rows(&waits)[0];
     assert_eq!((wait[0], wait[1], wait[2]), (execution.as_str(), "a", "k-0"));
     assert_eq!((wait[4], wait[5]), ("asking", r#"{"q":"really?"}"#));
-    let wrong = refused(&running, &["node", "resume", execution, "a", "--key", "k-1"]);
+    let wrong = refused(&running.url, &["node", "resume", execution, "a", "--key", "k-1"]);
     assert!(
         wrong.contains("HTTP 409 ") && wrong.contains(": COMMAND_REJECTED: ResumeNode rejected "),
         "{wrong}"
     );
-    ask(&running, &["node", "resume", execution, "a", "--key", "k-0"]);
-    ask(&running, &["node", "success", execution, "a"]);
+    ask(&running.url, &["node", "resume", execution, "a", "--key", "k-0"]);
+    ask(&running.url, &["node", "success", execution, "a"]);
 
     // A wait task waits by itself.
-    let page = ask(&running, &["waits", "--json", "--tag", "finance"]);
+    let page = ask(&running.url, &["waits", "--json", "--tag", "finance"]);
     assert_eq!(page["items"].as_array().unwrap().len(), 1);
     assert_eq!((&page["items"][0]["nodeId"], &page["items"][0]["waitKey"]), (&json!("ask"), &json!("k-1")));
     for none in [&["waits", "--json", "--tag", "sales"][..], &["waits", "--json", "--older-than-sec", "3600"]]
     {
-        assert_eq!(ask(&running, none)["items"], json!([]));
+        assert_eq!(ask(&running.url, none)["items"], json!([]));
     }
-    assert!(said(&running, &["waits", "--output", "table"]).starts_with("executionId "));
-    ask(&running, &["node", "resume", execution, "ask", "--key", "k-1", "--output", r#"{"paid": true}"#]);
-    let ended = ask(&running, &["exec", "get", execution]);
+    assert!(said(&running.url, &["waits", "--output", "table"]).starts_with("executionId "));
+    ask(&running.url, &["node", "resume", execution, "ask", "--key", "k-1", "--output", r#"{"paid": true}"#]);
+    let ended = ask(&running.url, &["exec", "get", execution]);
     assert_eq!(ended["status"], "COMPLETED");
     let nodes = ended["nodes"].as_array().unwrap();
     assert_eq!(nodes.iter().find(|node| node["nodeId"] == "ask").unwrap()["output"], json!({"paid": true}));
     assert_eq!(
-        (said(&running, &["waits"]), said(&running, &["waits", "--output", "table"])),
+        (said(&running.url, &["waits"]), said(&running.url, &["waits", "--output", "table"])),
         (String::new(), "(no items)\n".to_owned())
     );
 }
@@ -355,14 +320,14 @@ fn what_failed_is_told_and_repeated_from_where_it_failed() {
     put(&running, &site, "fork", GRAPH);
     let execution = &create(&running, &["fork", "--start", "--param", "x=1"]);
     drive(&running, execution, &["a", "b"]);
-    let early = refused(&running, &["exec", "retry", execution]);
+    let early = refused(&running.url, &["exec", "retry", execution]);
     assert!(
         early.contains("HTTP 409 ") && early.contains("COMMAND_REJECTED: RetryExecution rejected "),
         "{early}"
     );
-    ask(&running, &["node", "start", execution, "c"]);
+    ask(&running.url, &["node", "start", execution, "c"]);
     let why = ["--code", "ERR_TIMEOUT", "--message", "no answer", "--detail", r#"{"host": "h"}"#];
-    ask(&running, &[&["node", "fail", execution, "c"], &why[..]].concat());
+    ask(&running.url, &[&["node", "fail", execution, "c"], &why[..]].concat());
 
     let followed = program(&running.url, &["exec", "events", execution, "--follow"]).output().unwrap();
     assert_eq!(followed.status.code(), Some(1));
@@ -376,21 +341,22 @@ fn what_failed_is_told_and_repeated_from_where_it_failed() {
     );
     assert_eq!(err(&followed), told);
 
-    let answer = ask(&running, &["exec", "retry", execution]);
+    let answer = ask(&running.url, &["exec", "retry", execution]);
     let again = answer["executionId"].as_str().unwrap();
     assert_ne!(again, execution);
-    assert_eq!(ask(&running, &["exec", "get", execution])["retriedBy"], again);
-    let seen = ask(&running, &["exec", "get", again]);
+    assert_eq!(ask(&running.url, &["exec", "get", execution])["retriedBy"], again);
+    let seen = ask(&running.url, &["exec", "get", again]);
     assert_eq!((&seen["retryOf"], &seen["input"]), (&json!(execution), &json!({"x": 1})));
     drive(&running, again, &["c", "d"]);
-    assert_eq!(ask(&running, &["exec", "get", again])["status"], "COMPLETED");
+    assert_eq!(ask(&running.url, &["exec", "get", again])["status"], "COMPLETED");
 
-    let answer = ask(&running, &["exec", "retry", execution, "--from-node", "a", "--input", r#"{"x": 2}"#]);
+    let answer =
+        ask(&running.url, &["exec", "retry", execution, "--from-node", "a", "--input", r#"{"x": 2}"#]);
     let third = answer["executionId"].as_str().unwrap();
-    assert_eq!(ask(&running, &["exec", "get", third])["input"], json!({"x": 2}));
+    assert_eq!(ask(&running.url, &["exec", "get", third])["input"], json!({"x": 2}));
     drive(&running, third, &["a", "b", "c", "d"]);
-    assert_eq!(ask(&running, &["exec", "get", third])["status"], "COMPLETED");
-    let unknown = refused(&running, &["exec", "retry", execution, "--from-node", "nobody"]);
+    assert_eq!(ask(&running.url, &["exec", "get", third])["status"], "COMPLETED");
+    let unknown = refused(&running.url, &["exec", "retry", execution, "--from-node", "nobody"]);
     assert!(unknown.contains("HTTP 404 ") && unknown.contains(": NODE_NOT_FOUND: "), "{unknown}");
 }
 
@@ -404,15 +370,15 @@ fn what_was_canceled_ends_its_followers_with_130() {
     let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("\tNODE_SUCCEEDED\ta\t")));
-    ask(&running, &["node", "cancel", execution, "b", "--reason", "not this one"]);
+    ask(&running.url, &["node", "cancel", execution, "b", "--reason", "not this one"]);
     assert!(lines.any(|line| line.contains("\tNODE_CANCELED\tb\t")));
-    ask(&running, &["exec", "cancel", execution, "--reason", "no longer needed"]);
+    ask(&running.url, &["exec", "cancel", execution, "--reason", "no longer needed"]);
     let rest: Vec<String> = lines.collect();
     assert!(rest.iter().any(|line| line.contains("\tEXECUTION_CANCEL_REQUESTED\t")), "{rest:?}");
     let output = follower.wait_with_output().unwrap();
     assert_eq!((output.status.code(), err(&output).as_str()), (Some(130), ""));
-    assert_eq!(ask(&running, &["exec", "get", execution])["cancelReason"], "no longer needed");
-    let late = refused(&running, &["node", "start", execution, "c"]);
+    assert_eq!(ask(&running.url, &["exec", "get", execution])["cancelReason"], "no longer needed");
+    let late = refused(&running.url, &["node", "start", execution, "c"]);
     assert!(late.contains(": COMMAND_REJECTED: StartNode rejected because "), "{late}");
 }
 
@@ -426,9 +392,9 @@ fn a_command_without_a_key_gets_one_and_says_which() {
     assert_eq!(err(&output), format!("idempotency-key: {key}\n"));
     assert_eq!(key.len(), 36, "a UUID: {key}");
     // Whoever lost the answer repeats the command under the key that was shown.
-    let again = ask(&running, &["exec", "create", "fork", "--idempotency-key", key]);
+    let again = ask(&running.url, &["exec", "create", "fork", "--idempotency-key", key]);
     assert_eq!(again, answer);
-    assert_eq!(ask(&running, &["exec", "list", "--json"])["items"].as_array().unwrap().len(), 1);
+    assert_eq!(ask(&running.url, &["exec", "list", "--json"])["items"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -446,15 +412,15 @@ fn a_key_and_a_thread_can_be_chosen() {
         (&json!("order 77"), &json!("thread-1"))
     );
     let execution = answer["executionId"].as_str().unwrap();
-    let events = said(&running, &["exec", "events", execution, "--json"]);
+    let events = said(&running.url, &["exec", "events", execution, "--json"]);
     assert!(events.lines().all(|line| line.contains(r#""correlationId": "thread-1""#)), "{events}");
-    let again = ask(&running, &[&["exec", "create", "fork", "--start"], &chosen[..]].concat());
+    let again = ask(&running.url, &[&["exec", "create", "fork", "--start"], &chosen[..]].concat());
     assert_eq!(again, answer);
-    let other = refused(&running, &[&["exec", "create", "fork", "--param", "x=1"], &chosen[..]].concat());
+    let other = refused(&running.url, &[&["exec", "create", "fork", "--param", "x=1"], &chosen[..]].concat());
     assert!(other.contains("HTTP 409 POST /executions: IDEMPOTENCY_KEY_REUSED: "), "{other}");
     assert!(other.contains("\n- hint: choose another --idempotency-key"), "{other}");
     for empty in ["--idempotency-key=", "--idempotency-key=é"] {
-        let said = refused(&running, &["exec", "start", execution, empty]);
+        let said = refused(&running.url, &["exec", "start", execution, empty]);
         assert!(said.contains("INVALID_IDEMPOTENCY_KEY"), "{said}");
     }
 }
@@ -478,13 +444,13 @@ fn what_is_not_there_is_named() {
         (&["exec", "get", execution, "--at", "999"], ": INVALID_INPUT: at: "),
     ];
     for (arguments, wanted) in cases {
-        let said = refused(&running, arguments);
+        let said = refused(&running.url, arguments);
         assert!(said.contains("ERR-PYOCO-HTTP: request failed\n- reason: HTTP "), "{said}");
         assert!(said.contains(wanted), "{arguments:?}: {said}");
     }
-    let wrong = refused(&running, &["node", "progress", execution, "a", "--progress", "101"]);
+    let wrong = refused(&running.url, &["node", "progress", execution, "a", "--progress", "101"]);
     assert!(wrong.contains("HTTP 422 ") && wrong.contains(": INVALID_INPUT: progress: "), "{wrong}");
-    let twice = refused(&running, &["exec", "start", execution]);
+    let twice = refused(&running.url, &["exec", "start", execution]);
     assert!(
         twice.contains("HTTP 409 ") && twice.contains(": COMMAND_REJECTED: StartExecution rejected "),
         "{twice}"
@@ -499,9 +465,9 @@ fn executions_are_listed_by_what_they_are() {
     put(&running, &site, "asking", ASKING);
     let first = create(&running, &["fork", "--tags", "x,y"]);
     let second = create(&running, &["asking"]);
-    ask(&running, &["exec", "cancel", &first]);
+    ask(&running.url, &["exec", "cancel", &first]);
     let ids = |arguments: &[&str]| -> Vec<String> {
-        let list = said(&running, &[&["exec", "list"], arguments].concat());
+        let list = said(&running.url, &[&["exec", "list"], arguments].concat());
         rows(&list).iter().map(|row| row[0].to_owned()).collect()
     };
     assert_eq!(ids(&[]), [first.as_str(), &second]);
@@ -514,15 +480,15 @@ fn executions_are_listed_by_what_they_are() {
         2
     );
     assert_eq!(ids(&["--updated-after", "2999-01-01T00:00:00Z"]), [""; 0]);
-    let lines = said(&running, &["exec", "list", "--tag", "x"]);
+    let lines = said(&running.url, &["exec", "list", "--tag", "x"]);
     let row = &rows(&lines)[0];
     assert_eq!((row[1], row[2], row[3]), ("CANCELED", "fork", "x,y"));
-    let page = ask(&running, &["exec", "list", "--limit", "1", "--json"]);
+    let page = ask(&running.url, &["exec", "list", "--limit", "1", "--json"]);
     let cursor = page["nextCursor"].as_str().unwrap();
     assert_eq!(ids(&["--limit", "1", "--cursor", cursor]), [second.as_str()]);
-    let table = said(&running, &["exec", "list", "--output", "table"]);
+    let table = said(&running.url, &["exec", "list", "--output", "table"]);
     assert!(table.starts_with("executionId ") && table.lines().count() == 3, "{table}");
-    let wrong = refused(&running, &["exec", "list", "--created-after", "yesterday"]);
+    let wrong = refused(&running.url, &["exec", "list", "--created-after", "yesterday"]);
     assert!(wrong.contains("HTTP 422 GET /executions: INVALID_INPUT: createdAfter: "), "{wrong}");
 }
 
@@ -542,7 +508,11 @@ fn following_lives_through_a_restart_of_the_server() {
     drive(&running, &execution, &["a", "b", "c", "d"]);
     seen.extend(lines);
     assert_eq!(follower.wait().unwrap().code(), Some(0));
-    assert_eq!(seen.join("\n") + "\n", said(&running, &["exec", "events", &execution]), "no gap, no repeat");
+    assert_eq!(
+        seen.join("\n") + "\n",
+        said(&running.url, &["exec", "events", &execution]),
+        "no gap, no repeat"
+    );
     assert!(running.stop(Signal::SIGTERM).success());
 }
 
@@ -571,13 +541,14 @@ fn a_graph_is_run_by_workers_and_driven_from_outside_and_a_retry_keeps_both() {
     drive(&running, &execution, &["outside"]);
     let followed = program(&running.url, &["exec", "events", &execution, "--follow"]).output().unwrap();
     assert_eq!(followed.status.code(), Some(1), "{}", out(&followed));
-    let shown = ask(&running, &["exec", "get", &execution]);
+    let shown = ask(&running.url, &["exec", "get", &execution]);
     assert_eq!(shown["failedNodeId"], "last");
     std::fs::write(&mark, "").unwrap();
-    let repeat = ask(&running, &["exec", "retry", &execution])["executionId"].as_str().unwrap().to_owned();
+    let repeat =
+        ask(&running.url, &["exec", "retry", &execution])["executionId"].as_str().unwrap().to_owned();
     let followed = program(&running.url, &["exec", "events", &repeat, "--follow"]).output().unwrap();
     assert_eq!(followed.status.code(), Some(0), "{}", out(&followed));
-    let shown = ask(&running, &["exec", "get", &repeat]);
+    let shown = ask(&running.url, &["exec", "get", &repeat]);
     let attempts = |node: &str| {
         let nodes = shown["nodes"].as_array().unwrap();
         nodes.iter().find(|shown| shown["nodeId"] == node).unwrap()["attempt"].as_u64().unwrap()

@@ -11,11 +11,12 @@
 mod support;
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use support::client::{ask, done, err, out, program, refused, said};
 use support::{PATIENCE, Running, Site, free_port};
 
 /// What a job runs that names no flow.
@@ -68,50 +69,9 @@ fn server() -> (Site, Running) {
     (site, running)
 }
 
-fn program(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pyoco-client"));
-    command.args(["--server", url]).args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-#[track_caller]
-fn done(running: &Running, arguments: &[&str]) -> Output {
-    let output = program(&running.url, arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", err(&output));
-    output
-}
-
-/// Runs a command that succeeds, and gives what it wrote to standard output.
-#[track_caller]
-fn said(running: &Running, arguments: &[&str]) -> String {
-    out(&done(running, arguments))
-}
-
-#[track_caller]
-fn ask(running: &Running, arguments: &[&str]) -> Value {
-    let said = said(running, arguments);
-    serde_json::from_str(&said).unwrap_or_else(|_| panic!("{arguments:?}: {said}"))
-}
-
-/// Runs a command that fails with code 1 and nothing on standard output, and gives what it said.
-#[track_caller]
-fn refused(running: &Running, arguments: &[&str]) -> String {
-    let output = program(&running.url, arguments).output().unwrap();
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), ""), "{arguments:?}");
-    err(&output)
-}
-
 #[track_caller]
 fn submit(running: &Running, arguments: &[&str]) -> String {
-    let job = ask(running, &[&["job", "submit"], arguments].concat());
+    let job = ask(&running.url, &[&["job", "submit"], arguments].concat());
     job["id"].as_str().unwrap().to_owned()
 }
 
@@ -119,7 +79,7 @@ fn submit(running: &Running, arguments: &[&str]) -> String {
 #[track_caller]
 fn complete(running: &Running, arguments: &[&str]) -> String {
     let job = submit(running, arguments);
-    done(running, &["logs", "--run-id", &job, "--follow"]);
+    done(&running.url, &["logs", "--run-id", &job, "--follow"]);
     job
 }
 
@@ -210,7 +170,7 @@ async fn a_job_is_submitted_with_all_that_was_given_and_followed_to_its_end() {
     let file = site.path("params.yaml");
     std::fs::write(&file, "input: from-file.csv\nmode: slow\nx: 1\n").unwrap();
     let output = done(
-        &running,
+        &running.url,
         &[
             &[
                 "job",
@@ -234,21 +194,21 @@ async fn a_job_is_submitted_with_all_that_was_given_and_followed_to_its_end() {
         out(&output)
     );
 
-    let shown = ask(&running, &["job", "get", job]);
+    let shown = ask(&running.url, &["job", "get", job]);
     assert_eq!((&shown["status"], &shown["flow"]), (&json!("completed"), &json!("analysis")));
     assert_eq!(
         (&shown["parameters"], &shown["tags"]),
         (&json!({"input": "from-file.csv", "mode": "fast", "x": [3]}), &json!(["urgent", "Q3 売上"]))
     );
-    let table = self::said(&running, &["job", "get", job, "--output", "table"]);
+    let table = self::said(&running.url, &["job", "get", job, "--output", "table"]);
     assert!(
         table.starts_with(&format!("completed  analysis  {job}\ntags        urgent,Q3 売上\ncreated     ")),
         "{table}"
     );
 
-    let output = done(&running, &["job", "submit", "--follow", "--no-timestamps"]);
+    let output = done(&running.url, &["job", "submit", "--follow", "--no-timestamps"]);
     assert!(out(&output).contains("\nload stdout | reading data.csv (fast)\n"), "{}", out(&output));
-    let output = done(&running, &["job", "submit", "--follow", "--json"]);
+    let output = done(&running.url, &["job", "submit", "--follow", "--json"]);
     assert!(
         lines(&out(&output))
             .iter()
@@ -260,7 +220,7 @@ async fn a_job_is_submitted_with_all_that_was_given_and_followed_to_its_end() {
 fn a_job_can_name_its_flow_its_workers_and_a_key() {
     let (site, running) = server();
     let elsewhere = submit(&running, &["--flow", "long", "--routing-tag", "gpu", "--param", "end=x"]);
-    let run = ask(&running, &["get", &elsewhere]);
+    let run = ask(&running.url, &["get", &elsewhere]);
     assert_eq!(
         (&run["flow_name"], &run["tag"], &run["status"]),
         (&json!("long"), &json!("gpu"), &json!("PENDING"))
@@ -268,10 +228,10 @@ fn a_job_can_name_its_flow_its_workers_and_a_key() {
 
     let first = submit(&running, &["--idempotency-key", "nightly 1", "--param", "x=1"]);
     assert_eq!(submit(&running, &["--idempotency-key", "nightly 1", "--param", "x=1"]), first);
-    let other = refused(&running, &["job", "submit", "--idempotency-key", "nightly 1", "--param", "x=2"]);
+    let other = refused(&running.url, &["job", "submit", "--idempotency-key", "nightly 1", "--param", "x=2"]);
     assert!(other.contains("HTTP 409 POST /jobs: IDEMPOTENCY_KEY_REUSED: "), "{other}");
     let long = "x".repeat(129);
-    let wrong = refused(&running, &["job", "submit", "--tag", &long]);
+    let wrong = refused(&running.url, &["job", "submit", "--tag", &long]);
     assert!(wrong.contains("HTTP 422 POST /jobs: INVALID_INPUT: tags"), "{wrong}");
 
     drop(running);
@@ -279,7 +239,7 @@ fn a_job_can_name_its_flow_its_workers_and_a_key() {
     site.arguments.push("--no-worker".to_owned());
     let running = site.start();
     let job = submit(&running, &[]);
-    assert_eq!(ask(&running, &["job", "get", &job])["flow"], "long", "the operator says what a job runs");
+    assert_eq!(ask(&running.url, &["job", "get", &job])["flow"], "long", "the operator says what a job runs");
 }
 
 #[tokio::test]
@@ -287,16 +247,16 @@ async fn a_log_is_shown_as_it_is_in_part_and_as_json() {
     let (_site, running) = server();
     let job = &complete(&running, &[]);
     let whole = text_of(&running, job).await;
-    let shown = done(&running, &["logs", "--run-id", job]);
+    let shown = done(&running.url, &["logs", "--run-id", job]);
     assert_eq!(out(&shown), whole);
     let end = token(&shown);
 
-    let short = said(&running, &["logs", "--run-id", job, "--no-timestamps"]);
+    let short = said(&running.url, &["logs", "--run-id", job, "--no-timestamps"]);
     let cut: Vec<&str> = whole.lines().map(|line| line.split_once(' ').unwrap().1).collect();
     assert_eq!(short.lines().collect::<Vec<_>>(), cut);
 
     let only = |options: &[&str], wanted: &str| {
-        let shown = said(&running, &[&["logs", "--run-id", job, "--no-timestamps"], options].concat());
+        let shown = said(&running.url, &[&["logs", "--run-id", job, "--no-timestamps"], options].concat());
         let wanted: Vec<&str> =
             cut.iter().copied().filter(|line| format!(" {line}").contains(wanted)).collect();
         assert!(!wanted.is_empty(), "{whole}");
@@ -307,9 +267,9 @@ async fn a_log_is_shown_as_it_is_in_part_and_as_json() {
     only(&["--stream", "engine"], " engine | ");
     only(&["--task", "report", "--stream", "stdout"], " report stdout | ");
     only(&["--task", "load", "--follow"], " load ");
-    assert_eq!(said(&running, &["logs", "--run-id", job, "--task", "nobody"]), "");
+    assert_eq!(said(&running.url, &["logs", "--run-id", job, "--task", "nobody"]), "");
 
-    let entries = lines(&said(&running, &["logs", "--run-id", job, "--json"]));
+    let entries = lines(&said(&running.url, &["logs", "--run-id", job, "--json"]));
     let numbers: Vec<u64> = entries.iter().map(|line| line["seq"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=whole.lines().count() as u64).collect::<Vec<_>>());
     let odd = entries.iter().find(|line| line["stream"] == "stderr").unwrap();
@@ -319,23 +279,23 @@ async fn a_log_is_shown_as_it_is_in_part_and_as_json() {
     );
     assert!(entries.last().unwrap()["task"].is_null(), "{entries:?}");
 
-    let again = done(&running, &["logs", "--run-id", job, "--since", &end]);
+    let again = done(&running.url, &["logs", "--run-id", job, "--since", &end]);
     assert_eq!((out(&again).as_str(), token(&again)), ("", end.clone()));
-    let none = done(&running, &["logs", "--run-id", job, "--since", &end, "--follow"]);
+    let none = done(&running.url, &["logs", "--run-id", job, "--since", &end, "--follow"]);
     assert_eq!((out(&none), err(&none)), (String::new(), String::new()));
 }
 
 #[tokio::test]
 async fn a_long_log_is_shown_whole_and_searched_to_its_end() {
     let (_site, running) = server();
-    let output = done(&running, &["job", "submit", "--flow", "flood", "--follow"]);
+    let output = done(&running.url, &["job", "submit", "--flow", "flood", "--follow"]);
     let said_beside = err(&output);
     let job = said_beside.strip_prefix("job: ").unwrap().trim_end();
     let whole = text_of(&running, job).await;
     assert!(whole.lines().count() > 25_000, "{}", whole.lines().count());
     assert!(out(&output) == whole, "followed");
-    assert!(said(&running, &["logs", "--run-id", job]) == whole, "page by page");
-    let errors = said(&running, &["logs", "--run-id", job, "--stream", "stderr", "--no-timestamps"]);
+    assert!(said(&running.url, &["logs", "--run-id", job]) == whole, "page by page");
+    let errors = said(&running.url, &["logs", "--run-id", job, "--stream", "stderr", "--no-timestamps"]);
     assert_eq!(errors, "pour stderr | the last drop\n");
 }
 
@@ -348,25 +308,26 @@ fn a_token_goes_on_where_it_was_given_and_nowhere_else() {
     while seen.lines().count() < 100 {
         assert!(since.elapsed() < PATIENCE, "{seen}");
         let part = done(
-            &running,
+            &running.url,
             &[&["logs", "--run-id", &job], &from.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
         );
         seen.push_str(&out(&part));
         from = vec!["--since".to_owned(), token(&part)];
     }
     std::fs::write(&end, "").unwrap();
-    let rest = done(&running, &["logs", "--run-id", &job, "--follow", "--since", &from[1]]);
+    let rest = done(&running.url, &["logs", "--run-id", &job, "--follow", "--since", &from[1]]);
     seen.push_str(&out(&rest));
-    assert_eq!(seen, said(&running, &["logs", "--run-id", &job]), "no gap, no repeat");
+    assert_eq!(seen, said(&running.url, &["logs", "--run-id", &job]), "no gap, no repeat");
 
     let other = submit(&running, &[]);
     for (token, options) in [(from[1].as_str(), &[][..]), ("garbage", &[]), (&from[1], &["--follow"])] {
-        let refusal = refused(&running, &[&["logs", "--run-id", &other, "--since", token], options].concat());
+        let refusal =
+            refused(&running.url, &[&["logs", "--run-id", &other, "--since", token], options].concat());
         assert!(refusal.contains("- reason: HTTP 400 GET /runs/"), "{refusal}");
     }
-    let unknown = refused(&running, &["logs", "--run-id", "nobody"]);
+    let unknown = refused(&running.url, &["logs", "--run-id", "nobody"]);
     assert!(unknown.contains("- reason: HTTP 404 GET /runs/nobody/logs"), "{unknown}");
-    let unknown = refused(&running, &["logs", "--run-id", "nobody", "--follow"]);
+    let unknown = refused(&running.url, &["logs", "--run-id", "nobody", "--follow"]);
     assert!(unknown.contains("- reason: HTTP 404 GET /runs/nobody/logs/stream"), "{unknown}");
 }
 
@@ -390,7 +351,7 @@ fn whoever_follows_is_told_how_it_ended() {
     let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.ends_with(" talk stdout | line 5")));
-    assert_eq!(said(&running, &["job", "delete", &job]), "");
+    assert_eq!(said(&running.url, &["job", "delete", &job]), "");
     let rest: Vec<String> = lines.collect();
     assert!(rest.last().unwrap().contains(" - engine | run cancelled"), "{rest:?}");
     let output = follower.wait_with_output().unwrap();
@@ -420,7 +381,7 @@ fn jobs_are_found_by_what_they_are() {
     );
     let third = submit(&running, &["--routing-tag", "nobody", "--tag", "z 語"]);
     let ids = |arguments: &[&str]| -> Vec<String> {
-        let list = said(&running, &[&["job", "list"], arguments].concat());
+        let list = said(&running.url, &[&["job", "list"], arguments].concat());
         rows(&list).iter().map(|row| row[0].to_owned()).collect()
     };
     assert_eq!(ids(&[]), [third.as_str(), &second, &first]);
@@ -434,30 +395,30 @@ fn jobs_are_found_by_what_they_are() {
     assert_eq!(ids(&["--created-after", "2999-01-01T00:00:00Z"]), [""; 0]);
     assert_eq!(ids(&["--created-before", "2999-01-01T00:00:00Z"]).len(), 3);
 
-    let lines = said(&running, &["job", "list", "--tag", "x"]);
+    let lines = said(&running.url, &["job", "list", "--tag", "x"]);
     let row = &rows(&lines)[0];
     assert_eq!((row[1], row[2]), ("completed", "x,both"));
     assert!(row[3] < row[4], "created, then ended: {row:?}");
-    let table = said(&running, &["job", "list", "--output", "table"]);
+    let table = said(&running.url, &["job", "list", "--output", "table"]);
     assert!(table.starts_with("id ") && table.lines().count() == 4, "{table}");
 
-    let page = ask(&running, &["job", "list", "--limit", "1", "--json"]);
+    let page = ask(&running.url, &["job", "list", "--limit", "1", "--json"]);
     assert_eq!(page["jobs"][0]["id"], third.as_str());
     let next = page["nextToken"].as_str().unwrap();
-    let output = done(&running, &["job", "list", "--limit", "1"]);
+    let output = done(&running.url, &["job", "list", "--limit", "1"]);
     assert_eq!((out(&output).lines().count(), token(&output).as_str()), (1, next));
     assert_eq!(ids(&["--limit", "1", "--next-token", next]), [second.as_str()]);
-    let rest = ask(&running, &["job", "list", "--json", "--next-token", next]);
+    let rest = ask(&running.url, &["job", "list", "--json", "--next-token", next]);
     assert_eq!((rest["jobs"].as_array().unwrap().len(), rest.get("nextToken")), (2, None));
-    let all = self::lines(&said(&running, &["job", "list", "--all", "--json"]));
+    let all = self::lines(&said(&running.url, &["job", "list", "--all", "--json"]));
     assert_eq!(
         all.iter().map(|job| job["id"].as_str().unwrap()).collect::<Vec<_>>(),
         [&third[..], &second, &first]
     );
 
-    let wrong = refused(&running, &["job", "list", "--limit", "201"]);
+    let wrong = refused(&running.url, &["job", "list", "--limit", "201"]);
     assert!(wrong.contains("HTTP 422 GET /jobs: INVALID_INPUT: limit"), "{wrong}");
-    let wrong = refused(&running, &["job", "list", "--tag", "x", "--next-token", next]);
+    let wrong = refused(&running.url, &["job", "list", "--tag", "x", "--next-token", next]);
     assert!(
         wrong.contains("HTTP 400 GET /jobs: BAD_TOKEN: ") && wrong.contains("\n- hint: a token counts for"),
         "{wrong}"
@@ -470,32 +431,32 @@ fn a_list_is_shown_whole_however_many_pages_it_has() {
     let running = site.start();
     let jobs: Vec<String> =
         (0..203).map(|number| submit(&running, &["--tag", &format!("n {number:03}")])).collect();
-    let all = said(&running, &["job", "list", "--all"]);
+    let all = said(&running.url, &["job", "list", "--all"]);
     let ids: Vec<&str> = rows(&all).iter().map(|row| row[0]).collect();
     assert_eq!(ids, jobs.iter().rev().map(String::as_str).collect::<Vec<_>>());
-    let table = said(&running, &["job", "list", "--all", "--output", "table"]);
+    let table = said(&running.url, &["job", "list", "--all", "--output", "table"]);
     assert_eq!(table.lines().count(), 204);
 
-    let first = done(&running, &["tags"]);
+    let first = done(&running.url, &["tags"]);
     assert_eq!(rows(&out(&first)).len(), 100);
-    let rest = said(&running, &["tags", "--limit", "1000", "--next-token", &token(&first)]);
+    let rest = said(&running.url, &["tags", "--limit", "1000", "--next-token", &token(&first)]);
     assert_eq!(rows(&rest)[0][0], "n 100");
-    assert_eq!(said(&running, &["tags", "--all"]), out(&first) + &rest);
+    assert_eq!(said(&running.url, &["tags", "--all"]), out(&first) + &rest);
 }
 
 #[test]
 fn a_job_that_has_ended_is_hidden_and_its_history_stays() {
     let (_site, running) = server();
     let job = &complete(&running, &["--tag", "gone"]);
-    assert_eq!(said(&running, &["job", "delete", job]), "");
-    assert_eq!(said(&running, &["job", "list", "--tag", "gone"]), "");
-    let gone = refused(&running, &["job", "get", job]);
+    assert_eq!(said(&running.url, &["job", "delete", job]), "");
+    assert_eq!(said(&running.url, &["job", "list", "--tag", "gone"]), "");
+    let gone = refused(&running.url, &["job", "get", job]);
     assert!(gone.contains(&format!("HTTP 404 GET /jobs/{job}: JOB_NOT_FOUND: ")), "{gone}");
     assert!(gone.contains("\n- hint: pyoco-client job list shows what there is"), "{gone}");
-    assert!(said(&running, &["exec", "events", job]).contains("EXECUTION_COMPLETED"));
-    assert!(said(&running, &["logs", "--run-id", job]).contains(" load stdout | reading "));
-    assert_eq!(said(&running, &["job", "delete", job]), "", "again is no error");
-    assert_eq!(said(&running, &["job", "delete", "nobody"]), "");
+    assert!(said(&running.url, &["exec", "events", job]).contains("EXECUTION_COMPLETED"));
+    assert!(said(&running.url, &["logs", "--run-id", job]).contains(" load stdout | reading "));
+    assert_eq!(said(&running.url, &["job", "delete", job]), "", "again is no error");
+    assert_eq!(said(&running.url, &["job", "delete", "nobody"]), "");
 }
 
 #[test]
@@ -503,29 +464,34 @@ fn labels_are_any_text_of_a_person() {
     let (_site, running) = server();
     let job = &submit(&running, &["--routing-tag", "nobody", "--tag", "first"]);
     let labels = ["Q3 report", "売上", "a/b?c#d%2F", "🚀 go", "cafe\u{301}"];
-    let now = said(&running, &[&["job", "tag", job], &labels[..]].concat());
+    let now = said(&running.url, &[&["job", "tag", job], &labels[..]].concat());
     let expected = ["first", "Q3 report", "売上", "a/b?c#d%2F", "🚀 go", "caf\u{e9}"];
     assert_eq!(now.lines().collect::<Vec<_>>(), expected);
-    assert_eq!(said(&running, &["job", "tags", job]), now);
-    assert_eq!(ask(&running, &["job", "tag", job, "売上", "--json"]), json!(expected), "twice is no error");
-    assert!(said(&running, &["job", "tags", job, "--output", "table"]).starts_with("tag "));
-    assert_eq!(ask(&running, &["job", "tags", job, "--json"]), json!(expected));
+    assert_eq!(said(&running.url, &["job", "tags", job]), now);
+    assert_eq!(
+        ask(&running.url, &["job", "tag", job, "売上", "--json"]),
+        json!(expected),
+        "twice is no error"
+    );
+    assert!(said(&running.url, &["job", "tags", job, "--output", "table"]).starts_with("tag "));
+    assert_eq!(ask(&running.url, &["job", "tags", job, "--json"]), json!(expected));
 
-    let list = said(&running, &["job", "list", "--tag", "🚀 go", "--tag", "cafe\u{301}"]);
+    let list = said(&running.url, &["job", "list", "--tag", "🚀 go", "--tag", "cafe\u{301}"]);
     assert_eq!(rows(&list)[0][0], job);
-    let removed = said(&running, &["job", "untag", job, "a/b?c#d%2F", "売上", "cafe\u{301}", "never there"]);
+    let removed =
+        said(&running.url, &["job", "untag", job, "a/b?c#d%2F", "売上", "cafe\u{301}", "never there"]);
     assert_eq!(removed, "");
-    assert_eq!(ask(&running, &["job", "tags", job, "--json"]), json!(["first", "Q3 report", "🚀 go"]));
+    assert_eq!(ask(&running.url, &["job", "tags", job, "--json"]), json!(["first", "Q3 report", "🚀 go"]));
 
     for (wrong, label) in [("", ""), ("a\nb", "a\nb"), ("long", &*"x".repeat(129))] {
-        let said = refused(&running, &["job", "tag", job, label]);
+        let said = refused(&running.url, &["job", "tag", job, label]);
         assert!(said.contains("/tags: INVALID_INPUT: tag"), "{wrong}: {said}");
     }
-    let unknown = refused(&running, &["job", "tag", "nobody", "x"]);
+    let unknown = refused(&running.url, &["job", "tag", "nobody", "x"]);
     assert!(unknown.contains("HTTP 404 POST /jobs/nobody/tags: JOB_NOT_FOUND: "), "{unknown}");
-    let unknown = refused(&running, &["job", "tags", "nobody"]);
+    let unknown = refused(&running.url, &["job", "tags", "nobody"]);
     assert!(unknown.contains("HTTP 404 GET /jobs/nobody/tags: JOB_NOT_FOUND: "), "{unknown}");
-    assert_eq!(said(&running, &["job", "untag", "nobody", "x"]), "");
+    assert_eq!(said(&running.url, &["job", "untag", "nobody", "x"]), "");
 }
 
 #[test]
@@ -534,16 +500,16 @@ fn labels_are_listed_with_how_many_jobs_have_them() {
     for labels in [&["--tag", "Q3 a", "--tag", "Q3 b"][..], &["--tag", "Q3 b", "--tag", "Q4"]] {
         submit(&running, &[labels, &["--routing-tag", "nobody"]].concat());
     }
-    assert_eq!(said(&running, &["tags"]), "Q3 a\t1\nQ3 b\t2\nQ4\t1\n");
-    assert_eq!(said(&running, &["tags", "--prefix", "Q3"]), "Q3 a\t1\nQ3 b\t2\n");
-    assert_eq!(said(&running, &["tags", "--output", "table"]).lines().next(), Some("tag   count"));
-    let page = ask(&running, &["tags", "--json", "--limit", "2"]);
+    assert_eq!(said(&running.url, &["tags"]), "Q3 a\t1\nQ3 b\t2\nQ4\t1\n");
+    assert_eq!(said(&running.url, &["tags", "--prefix", "Q3"]), "Q3 a\t1\nQ3 b\t2\n");
+    assert_eq!(said(&running.url, &["tags", "--output", "table"]).lines().next(), Some("tag   count"));
+    let page = ask(&running.url, &["tags", "--json", "--limit", "2"]);
     assert_eq!(page["tags"], json!([{"tag": "Q3 a", "count": 1}, {"tag": "Q3 b", "count": 2}]));
     let next = page["nextToken"].as_str().unwrap();
-    assert_eq!(said(&running, &["tags", "--next-token", next]), "Q4\t1\n");
-    let all = lines(&said(&running, &["tags", "--all", "--json"]));
+    assert_eq!(said(&running.url, &["tags", "--next-token", next]), "Q4\t1\n");
+    let all = lines(&said(&running.url, &["tags", "--all", "--json"]));
     assert_eq!(all.len(), 3);
-    assert_eq!(said(&running, &["tags", "--prefix", "none"]), "");
+    assert_eq!(said(&running.url, &["tags", "--prefix", "none"]), "");
 }
 
 #[test]
@@ -570,7 +536,7 @@ fn following_lives_through_restarts_of_the_server() {
     std::fs::write(end, "").unwrap();
     seen.extend(lines);
     assert_eq!(follower.wait().unwrap().code(), Some(0));
-    let whole = said(&running, &["logs", "--run-id", &job]);
+    let whole = said(&running.url, &["logs", "--run-id", &job]);
     assert_eq!(seen.join("\n") + "\n", whole, "no gap, no repeat");
     assert!(
         seen.iter().filter(|line| line.contains(" talk engine | started")).count() >= 2,

@@ -99,8 +99,10 @@ fn every_value_is_shown_with_where_it_comes_from_and_no_secret() {
         ("PYOCO_AUTH_PEPPER", "s3cret-pepper"),
         ("PYOCO_NATS_URL", "nats://me:s3cret-word@host:4222,nats://other:1"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "key=s3cret-header"),
+        ("PYOCO_DASHBOARD_LANG", "ja"),
     ];
-    let output = run(SERVER, folder.path(), &["up", "--data-dir", "/srv/pyoco", "--check-config"], &vars);
+    let flags = ["up", "--data-dir", "/srv/pyoco", "--dashboard-lang", "auto", "--check-config"];
+    let output = run(SERVER, folder.path(), &flags, &vars);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     let row = |name: &str| -> Vec<String> {
@@ -108,6 +110,8 @@ fn every_value_is_shown_with_where_it_comes_from_and_no_secret() {
         line.expect(name).split_whitespace().skip(1).map(str::to_owned).collect()
     };
     assert_eq!(row("PYOCO_DATA_DIR"), ["/srv/pyoco", "flag"]);
+    assert_eq!(row("PYOCO_DASHBOARD_LANG"), ["auto", "flag"]);
+    assert_eq!(row("PYOCO_DASHBOARD_ACTIONS"), ["0", "default"]);
     assert_eq!(row("PYOCO_PYTHON"), ["/usr/bin/python3", "env"]);
     assert_eq!(row("PYOCO_DEFAULT_TAG"), ["gpu", ".env"]);
     assert_eq!(row("PYOCO_SWEEP_INTERVAL_SEC"), ["15.0", "default"]);

@@ -194,3 +194,22 @@ async fn the_analysis_of_another_file_can_fail_and_says_why() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("empty.csv has no row with an amount"), "{}", text(&output.stderr));
 }
+
+#[tokio::test]
+async fn the_wheel_is_shipped_and_the_next_version_is_what_the_next_run_uses() {
+    let (_site, running) = server();
+    let output = script(&running, "wheel/run.sh", &[]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", text(&output.stderr));
+    for (greeting, version) in [("Hello", "1.0.0"), ("Good day", "2.0.0")] {
+        assert!(said.contains(&format!("\"output\": \"{greeting}, Grace (greeter {version})\"")), "{said}");
+        assert!(
+            said.contains(&format!("\"wheels\": [{{\"name\": \"greeter-{version}-py3-none-any.whl\"")),
+            "{said}"
+        );
+    }
+    // A version that is there never changes, and the script says so and ends.
+    let again = script(&running, "wheel/run.sh", &[]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("bump version"), "{}", text(&again.stderr));
+}

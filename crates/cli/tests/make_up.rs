@@ -114,6 +114,12 @@ fn make_up_shows_a_run_stays_up_and_leaves_nobody_behind() {
         said.contains("translate  asking a flaky service (attempt 2)"),
         "what tasks print is shown: {said}"
     );
+    // A build without the page says so, and shows the API instead.
+    let place = said.lines().find_map(|line| line.split_once("is up: ")).expect(&said).1;
+    let has_page = said.contains(&format!("  dashboard {place}/\n"));
+    assert!(has_page || said.contains("  dashboard not in this build"), "{said}");
+    let shown = if has_page { format!("open {place}/\n") } else { format!("open {place}/docs\n") };
+    assert!(said.contains(&shown), "{said}");
     assert_eq!(script.servers().len(), 1);
     script.signal(Signal::SIGINT);
     assert_eq!(script.wait().code(), Some(130), "{}", script.said());

@@ -91,6 +91,24 @@ async fn the_example_runs_from_its_name_to_its_result() {
 }
 
 #[tokio::test]
+async fn the_page_begins_with_the_language_of_the_flag_and_may_do_what_the_setting_says() {
+    let site = Site::new().env("PYOCO_DASHBOARD_LANG", "en").env("PYOCO_DASHBOARD_ACTIONS", "1");
+    let site = site.argument("--no-worker").argument("--dashboard-lang=ja");
+    let running = site.start();
+    let answer = reqwest::get(&running.url).await.unwrap();
+    let (status, text) = (answer.status().as_u16(), answer.text().await.unwrap());
+    if status == 404 {
+        // Nobody has built it on this machine.
+        assert_eq!(text, r#"{"detail":"dashboard not found"}"#);
+    } else {
+        for told in [r#"name="pyoco-lang" content="ja""#, r#"name="pyoco-actions" content="1""#] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
+    }
+    assert!(running.stop(Signal::SIGTERM).success());
+}
+
+#[tokio::test]
 async fn a_pending_run_is_cancelled_within_a_second() {
     let site = sleeper().argument("--no-worker");
     let running = site.start();

@@ -1,6 +1,7 @@
 //! What can go wrong between a caller and the gateway, told apart so that a program can act on it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pyoco_api::{Denial, DenialBody, Detail, ErrorBody, FieldProblem, WorkflowProblem};
@@ -18,6 +19,14 @@ pub enum Error {
         what: &'static str,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A file of the caller could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// The gateway could not be reached, or the connection broke. What was sent may have been carried out.
     #[error("{call}: {problem}")]
@@ -161,7 +170,7 @@ impl Error {
         match self {
             Self::Status(error) => Some(error.status),
             Self::InvalidArgument { .. } | Self::Connection { .. } | Self::Timeout { .. } => None,
-            Self::BadAnswer { .. } | Self::WaitTimeout { .. } => None,
+            Self::File { .. } | Self::BadAnswer { .. } | Self::WaitTimeout { .. } => None,
         }
     }
 
@@ -170,7 +179,8 @@ impl Error {
         match self {
             Self::Connection { .. } | Self::Timeout { .. } => true,
             Self::Status(error) => matches!(error.status, 408 | 429 | 500 | 502..=504),
-            Self::InvalidArgument { .. } | Self::BadAnswer { .. } | Self::WaitTimeout { .. } => false,
+            Self::InvalidArgument { .. } | Self::File { .. } => false,
+            Self::BadAnswer { .. } | Self::WaitTimeout { .. } => false,
         }
     }
 }

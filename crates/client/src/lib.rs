@@ -1,5 +1,6 @@
 //! A typed HTTP client of the gateway: submit runs, read them, watch them, cancel them; create executions, drive their nodes,
-//! answer what waits, follow what happens; register graphs; submit jobs, find them by their labels, follow their logs.
+//! answer what waits, follow what happens; register graphs; submit jobs, find them by their labels, follow their logs; upload wheels and
+//! fetch them.
 //!
 //! Every call is bounded in time and size and fails with an [`Error`] that says what happened. A watch goes on after a broken
 //! connection. Not here: what a run is, and how anything is shown to people.
@@ -25,6 +26,7 @@ mod transport;
 mod wait;
 mod waits;
 mod watch;
+mod wheels;
 mod workers;
 
 pub use answer::Answer;
@@ -43,4 +45,5 @@ pub use transport::{Builder, Client};
 pub use wait::is_terminal;
 pub use waits::WaitFilter;
 pub use watch::{Watch, WatchOptions};
+pub use wheels::{WheelFile, WheelHistoryFilter};
 pub use workers::WorkerFilter;

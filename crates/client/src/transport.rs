@@ -148,6 +148,12 @@ impl Client {
         self.limits
     }
 
+    /// The same for a request whose caller sees to the time that it takes.
+    pub(crate) const fn unhurried(mut self) -> Self {
+        self.limits.request = Duration::MAX;
+        self
+    }
+
     /// A request to the path made of `segments`, each of which may hold any character.
     pub(crate) fn request(&self, method: &Method, segments: &[&str]) -> Result<Outgoing, Error> {
         if let Some(odd) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {

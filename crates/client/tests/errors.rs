@@ -76,7 +76,7 @@ async fn the_gateway_refuses() {
 #[tokio::test]
 async fn a_redirect_is_not_followed_with_the_key() {
     let gateway = Gateway::start(move |_, _| {
-        Reply::Raw(b"HTTP/1.1 307 X\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_vec())
+        Reply::Raw(b"HTTP/1.1 307 X\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec())
     });
     let error = client(&gateway).get_run("r").await.unwrap_err();
     assert_eq!(error.status(), Some(307));

@@ -15,7 +15,7 @@ use pyoco_client::api::{
 };
 use pyoco_client::{Client, CommandOptions, Error, ExecutionFilter, GraphFormat, WaitFilter};
 use serde_json::{Value, json};
-use support::{Asked, Gateway, Reply, json};
+use support::{Asked, Gateway, json, no_content};
 
 fn client(gateway: &Gateway) -> Client {
     Client::new(gateway.url()).unwrap()
@@ -238,7 +238,7 @@ async fn events_come_page_by_page() {
 #[tokio::test]
 async fn graphs_are_put_read_listed_and_deleted() {
     let gateway = Gateway::start(|asked, _| match (asked.method.as_str(), asked.path()) {
-        ("DELETE", _) => Reply::Raw(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+        ("DELETE", _) => no_content(),
         (_, "/graphs") => json(200, r#"{"items":[],"nextCursor":null}"#),
         _ => json(
             201,

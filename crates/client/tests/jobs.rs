@@ -12,7 +12,7 @@ mod support;
 use pyoco_client::api::{JobStatus, SubmitJob};
 use pyoco_client::{Client, Error, JobFilter, TagFilter};
 use serde_json::json;
-use support::{Asked, Gateway, Reply, json};
+use support::{Asked, Gateway, json, no_content};
 
 fn client(gateway: &Gateway) -> Client {
     Client::new(gateway.url()).unwrap()
@@ -23,10 +23,6 @@ fn job() -> serde_json::Value {
         "id": "j-1", "status": "running", "createdAt": "2026-02-18T12:00:00Z", "startedAt": "2026-02-18T12:01:00Z",
         "completedAt": null, "tags": ["urgent"], "new": 1,
     })
-}
-
-fn nothing() -> Reply {
-    Reply::Raw(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_vec())
 }
 
 fn line(asked: &Asked) -> String {
@@ -61,7 +57,7 @@ async fn a_job_is_submitted_with_what_was_given_and_nothing_else() {
 #[tokio::test]
 async fn jobs_are_read_listed_and_deleted() {
     let gateway = Gateway::start(|asked, _| match (asked.method.as_str(), asked.path()) {
-        ("DELETE", _) => nothing(),
+        ("DELETE", _) => no_content(),
         (_, "/jobs") => json(200, json!({"jobs": [job()], "nextToken": "t2"}).to_string()),
         _ => json(200, job().to_string()),
     });
@@ -97,7 +93,7 @@ async fn jobs_are_read_listed_and_deleted() {
 #[tokio::test]
 async fn labels_are_read_added_removed_and_listed() {
     let gateway = Gateway::start(|asked, _| match (asked.method.as_str(), asked.path()) {
-        ("DELETE", _) => nothing(),
+        ("DELETE", _) => no_content(),
         (_, "/tags") => json(200, r#"{"tags":[{"tag":"urgent","count":3}],"nextToken":"t"}"#),
         _ => json(200, r#"["urgent","a/b"]"#),
     });
@@ -129,7 +125,7 @@ async fn labels_are_read_added_removed_and_listed() {
 
 #[tokio::test]
 async fn what_no_path_can_carry_is_not_sent() {
-    let gateway = Gateway::start(|_, _| nothing());
+    let gateway = Gateway::start(|_, _| no_content());
     for tag in ["", ".", ".."] {
         let error = client(&gateway).remove_tag("j-1", tag).await.unwrap_err();
         assert!(matches!(error, Error::InvalidArgument { .. }), "{error:?}");

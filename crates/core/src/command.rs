@@ -15,6 +15,7 @@ use crate::json::{Json, Object, Weight};
 use crate::kept::Kept;
 use crate::plan::Plan;
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 /// A command with everything that is known about its asking.
 #[derive(Debug, Clone, PartialEq)]
@@ -279,6 +280,9 @@ commands! {
         /// The plan; the first claim fixes it.
         #[serde(default)]
         plan: Option<Arc<Plan>>,
+        /// The wheels it would run with here; the first claim fixes them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wheels: Option<Arc<[UsedWheel]>>,
     }
     /// Lets go of a claim: nothing to do for a worker, or the worker stops.
     ReleaseExecution {

@@ -26,3 +26,4 @@ pub mod state;
 pub mod time;
 pub mod trace;
 pub mod view;
+pub mod wheels;

@@ -17,6 +17,7 @@ use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::state::{Claim, State};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 /// The version of the record format.
 pub const FORMAT: u32 = 1;
@@ -51,6 +52,9 @@ pub struct Record {
     /// What is kept of the execution that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Arc<Kept>>,
+    /// The wheels that it runs with from here on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheels: Option<Arc<[UsedWheel]>>,
     /// Who holds the execution from here on; counts before the events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
@@ -236,6 +240,9 @@ impl State {
         }
         if let Some(kept) = &record.kept {
             self.keep(kept.clone());
+        }
+        if let Some(wheels) = &record.wheels {
+            self.use_wheels(wheels.clone());
         }
         if let Some(claim) = &record.claim {
             self.take(claim.clone());

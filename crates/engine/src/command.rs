@@ -240,6 +240,7 @@ impl Engine {
         let wants_job = effects.iter().any(|effect| matches!(effect, Effect::EnqueueJob(_)));
         append.enqueue = wants_job.then(|| projection::job(state, now));
         append.drop_job = effects.contains(&Effect::DropJob);
+        append.is_end = state.phase.is_terminal();
         append.dead_letter = effects
             .iter()
             .filter(|effect| self.settings.letters_for_failures || !is_failure_letter(effect))

@@ -52,7 +52,7 @@ pub(crate) use submit::uuid;
 pub use submit::{Flow, Submission, Submitted};
 pub use sweep::Swept;
 pub use trail::Trail;
-pub use watch::Watcher;
+pub use watch::{Changes, Watcher};
 
 /// The engine of one process. Clones share it.
 #[derive(Clone)]

@@ -106,6 +106,7 @@ impl Engine {
     /// Somebody else has written the snapshot of an execution: those who watch it are told, and what another implementation
     /// says is taken into the log.
     pub async fn heard(&self, heard: &Heard) -> Result<(), EngineError> {
+        self.hub.tick();
         match &heard.news {
             News::Ours(version) => {
                 if self.hub.is_watched(&heard.execution, *version) {

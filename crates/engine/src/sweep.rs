@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use pyoco_core::command::{AdvanceExecution, FireTimers, ForceEnd, Issuer, Request};
+use pyoco_core::command::{AdvanceExecution, FireTimers, ForceEnd, Issuer, ReleaseExecution, Request};
 use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
 use pyoco_core::state::State;
 use pyoco_core::time::{Millis, Timestamp};
@@ -16,6 +16,10 @@ use crate::{Engine, EngineError, projection};
 
 /// A worker that was not heard for so long has lost what it held.
 const GONE_AFTER: Millis = Millis(60_000);
+/// How a run that a worker may hold looks in the index.
+const IN_HAND: [RunStatus; 2] = [RunStatus::Running, RunStatus::Cancelling];
+/// So many rows of the index are asked for at a time.
+const PAGE: usize = 500;
 
 /// Tags that had too few jobs when they were last looked at.
 #[derive(Default)]
@@ -143,7 +147,7 @@ impl Engine {
             return Ok(0);
         }
         let (mut queued, mut enqueued) = (HashMap::new(), 0);
-        for status in [RunStatus::Running, RunStatus::Cancelling] {
+        for status in IN_HAND {
             let filter = Filter { statuses: vec![status], ..Filter::default() };
             for row in self.store.list(&filter, most).await?.rows {
                 let Some(tag) = row.summary.tag else { continue };
@@ -175,6 +179,48 @@ impl Engine {
             }
         }
         Ok(enqueued)
+    }
+
+    /// Takes everything out of the hands of workers, as after a restore: nobody whom a backup names is at work on what was made of it.
+    /// Each has a job again at once, also if its job is not in the backup.
+    pub async fn take_from_all(&self) -> Result<usize, EngineError> {
+        let mut taken = 0;
+        for status in IN_HAND {
+            let mut filter = Filter { statuses: vec![status], ..Filter::default() };
+            loop {
+                let page = self.store.list(&filter, PAGE).await?;
+                for row in &page.rows {
+                    match self.take_from_owner(&row.execution).await {
+                        Err(error) if error.is_hopeless() => {}
+                        // Somebody was faster: then it is in good hands.
+                        Err(EngineError::Rejected(_) | EngineError::Busy(_)) => {}
+                        one => taken += usize::from(one?),
+                    }
+                }
+                match page.next {
+                    Some(next) => filter.cursor = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Whether it was in anybody's hand.
+    async fn take_from_owner(&self, execution: &ExecutionId) -> Result<bool, EngineError> {
+        let state = self.state(execution).await?;
+        let Some(claim) = state.claim.as_ref().filter(|_| !state.phase.is_terminal()) else {
+            return Ok(false);
+        };
+        if claim.is_foreign() {
+            // One of ours takes it over with any job.
+            self.enqueue(&state).await?;
+            return Ok(true);
+        }
+        let owner = Issuer::Worker { id: claim.worker.clone(), epoch: claim.epoch };
+        let request = Request::new(owner, self.clock.now(), ReleaseExecution { parked: false });
+        self.command(execution, &request).await?;
+        Ok(true)
     }
 
     /// Whether a worker of ours holds it that is not at work on it any more.

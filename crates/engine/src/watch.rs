@@ -21,6 +21,8 @@ const FEW: usize = 64;
 #[derive(Default)]
 pub(crate) struct Hub {
     watched: Mutex<HashMap<ExecutionId, Watched>>,
+    /// Counts the changes of all executions.
+    changes: watch::Sender<u64>,
 }
 
 /// An execution that somebody watches.
@@ -37,8 +39,14 @@ pub struct Watcher {
 }
 
 impl Hub {
+    /// Tells that some execution has changed, here or elsewhere, and that lists show it.
+    pub(crate) fn tick(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
     /// Tells that a record was appended here.
     pub(crate) fn appended(&self, execution: &ExecutionId, record: Record) {
+        self.tick();
         let version = record.seq;
         self.tell(execution, version, |recent| recent.add(&Arc::new(record)));
     }
@@ -126,7 +134,24 @@ impl Watcher {
     }
 }
 
+/// Waits for changes of any execution.
+#[derive(Debug)]
+pub struct Changes(watch::Receiver<u64>);
+
+impl Changes {
+    /// Returns at the next change since the last call. Changes in between are one.
+    pub async fn next(&mut self) {
+        // The hub keeps the sender for as long as the engine is there.
+        let _ = self.0.changed().await;
+    }
+}
+
 impl crate::Engine {
+    /// Watches all executions. Look at a list after this call, then wait: no change is missed in between.
+    pub fn changes(&self) -> Changes {
+        Changes(self.hub.changes.subscribe())
+    }
+
     /// Watches an execution. Look at its state after this call, then wait: no change is missed in between.
     pub fn watch(&self, execution: &ExecutionId) -> Watcher {
         self.hub.watch(execution)

@@ -299,6 +299,27 @@ async fn the_sweeper_puts_a_lost_job_back_once() {
 }
 
 #[tokio::test]
+async fn what_was_in_hand_when_a_backup_was_made_has_a_job_again_and_its_old_worker_is_fenced() {
+    let d = Deployment::new();
+    let engine = d.engine();
+    running(&engine, &d).await;
+    // The backup has its claim, and not its job.
+    d.store.inner.drop_waiting(&id()).await.unwrap();
+    assert_eq!(d.store.inner.depth(&Tag::default()).await.unwrap(), 0);
+    assert_eq!(engine.take_from_all().await.unwrap(), 1);
+    assert_eq!(d.store.inner.depth(&Tag::default()).await.unwrap(), 1);
+    let late = ask(&engine, &d, worker(1), succeed("a", json!(1))).await.unwrap_err();
+    assert!(
+        matches!(&late, EngineError::Rejected(why) if matches!(why.reason, Reason::Fenced { .. })),
+        "{late}"
+    );
+    ask(&engine, &d, worker(1), claim("job-2", None)).await.unwrap();
+    ask(&engine, &d, worker(2), start_node("a")).await.unwrap();
+    assert_eq!(engine.take_from_all().await.unwrap(), 1);
+    assert_eq!(engine.take_from_all().await.unwrap(), 0, "nobody has it any more");
+}
+
+#[tokio::test]
 async fn the_sweeper_ends_a_cancel_that_its_worker_does_not() {
     let d = Deployment::new();
     let engine = d.engine();

@@ -52,6 +52,8 @@ pub(crate) struct Intake {
     stream: BodyDataStream,
     left: usize,
     deadline: Pin<Box<Sleep>>,
+    /// How much later it may end for each byte that has come.
+    extension: Duration,
     trouble: Arc<OnceLock<Trouble>>,
 }
 
@@ -61,13 +63,29 @@ impl Intake {
             stream: body.into_data_stream(),
             left: limit,
             deadline: Box::pin(tokio::time::sleep(patience)),
+            extension: Duration::ZERO,
             trouble: Arc::default(),
         }
+    }
+
+    /// The same for a body that may be so long that the patience cannot be for all of it: it is for what is slower than so many
+    /// bytes a second.
+    #[must_use]
+    pub(crate) fn paced(self, bytes_per_second: u32) -> Self {
+        Self { extension: Duration::from_secs(1) / bytes_per_second.max(1), ..self }
     }
 
     /// Where it says what went wrong, for readers that wrap errors in their own.
     pub(crate) fn trouble(&self) -> Arc<OnceLock<Trouble>> {
         self.trouble.clone()
+    }
+
+    fn extend(&mut self, bytes: usize) {
+        if !self.extension.is_zero() {
+            let more = self.extension.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX));
+            let deadline = self.deadline.deadline() + more;
+            self.deadline.as_mut().reset(deadline);
+        }
     }
 
     fn stop(&self, trouble: Trouble) -> Trouble {
@@ -87,6 +105,7 @@ impl Stream for Intake {
             Poll::Ready(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
                 Some(left) => {
                     self.left = left;
+                    self.extend(bytes.len());
                     Poll::Ready(Some(Ok(bytes)))
                 }
                 None => Poll::Ready(Some(Err(self.stop(Trouble::TooLarge)))),

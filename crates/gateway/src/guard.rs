@@ -96,6 +96,7 @@ fn tell(method: &Method, path: &str, response: &Response) {
                 run_id = note.run_id,
                 flow_name = note.flow_name,
                 tag = note.tag,
+                wheel_name = note.wheel_name,
                 reason = note.reason,
                 status = status.as_u16(),
                 %method,

@@ -1,7 +1,7 @@
 //! The HTTP gateway: requests become questions to the engine, and what it says becomes answers in the contract's words.
 //!
-//! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `audit`, `metrics`, `health`, `docs`);
-//! `logs` is what `runs` and `jobs` share. What a request may look like is checked in
+//! One folder or file a surface (`runs`, `jobs`, `tags`, `executions`, `graphs`, `waits`, `workers`, `wheels`, `audit`, `metrics`, `health`, `docs`, `page`);
+//! `logs` is what `runs` and `jobs` share, `range` and `conditions` are the rules of HTTP about what is read in parts. What a request may look like is checked in
 //! `validation` and `body`, before anything is asked. Who may come in at all is seen to at the `door`; what there is stands in
 //! `routes`; what went wrong is told by `error`, in one place. Nothing is decided
 //! here: `pyoco_core::decide` does that.
@@ -10,6 +10,7 @@ mod access;
 mod audit;
 mod body;
 mod caller;
+mod conditions;
 mod docs;
 mod door;
 mod error;
@@ -24,7 +25,9 @@ mod logs;
 mod metrics;
 mod opaque;
 mod pace;
+mod page;
 mod query;
+mod range;
 mod routes;
 mod runs;
 mod server;
@@ -35,6 +38,7 @@ mod trace;
 mod unhurried;
 mod validation;
 mod waits;
+mod wheels;
 mod workers;
 
 use std::sync::Arc;
@@ -50,13 +54,16 @@ use tokio::sync::Semaphore;
 pub use access::{Access, Admitted, NotAdmitted};
 pub use audit::stored as stored_audit_entry;
 pub use metrics::worker_router;
+pub use page::PageFile;
 pub use routes::RouteInfo;
 pub use server::{ServerLimits, serve};
-pub use settings::Settings;
+pub use settings::{DashboardSettings, Language, Settings, WheelSettings};
 
 use door::Door;
 use error::Refusal;
+use page::Page;
 use routes::{Actions, Route};
+use runs::checked::Checked;
 
 /// The gateway of one process.
 #[derive(Clone)]
@@ -71,8 +78,13 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) door: Door,
     pub(crate) actions: Actions,
+    pub(crate) page: Page,
+    /// Flows that need not be read again.
+    pub(crate) checked: Checked,
     /// One permit for each open watch.
     pub(crate) watches: Arc<Semaphore>,
+    /// One permit for each wheel that is being uploaded.
+    pub(crate) uploads: Arc<Semaphore>,
 }
 
 pub(crate) type App = Arc<Shared>;
@@ -102,9 +114,10 @@ impl Gateway {
 
     fn behind(door: Door, engine: Engine, clock: Arc<dyn Clock>, settings: Settings) -> Self {
         let watches = Arc::new(Semaphore::new(settings.max_watches));
-        Self {
-            shared: Arc::new(Shared { engine, clock, settings, door, actions: Actions::of_all(), watches }),
-        }
+        let uploads = Arc::new(Semaphore::new(wheels::MOST_UPLOADS));
+        let (actions, page, checked) = (Actions::of_all(), Page::new(&settings), Checked::default());
+        let shared = Shared { engine, clock, settings, door, actions, page, checked, watches, uploads };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Every kind of request there is, and who may send it.
@@ -121,7 +134,7 @@ impl Gateway {
         }
         let asks_for_keys = matches!(self.shared.door, Door::Closed(_));
         let description = docs::description(&self.shared.settings.api_key_header, asks_for_keys);
-        for Route { path, methods, .. } in docs::routes(description) {
+        for Route { path, methods, .. } in page::routes().into_iter().chain(docs::routes(description)) {
             router = router.route(path, methods);
         }
         router

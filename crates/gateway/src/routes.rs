@@ -9,7 +9,9 @@ use axum::http::Method;
 use axum::routing::MethodRouter;
 use pyoco_core::access::Role;
 
-use crate::{App, audit, docs, executions, graphs, health, jobs, metrics, runs, tags, waits, workers};
+use crate::{
+    App, audit, docs, executions, graphs, health, jobs, metrics, page, runs, tags, waits, wheels, workers,
+};
 
 /// One kind of request, and what its caller needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +124,7 @@ impl Route {
 /// All of them.
 pub(crate) fn table() -> Vec<RouteInfo> {
     let described = docs::routes(Default::default());
-    api().iter().chain(&described).flat_map(Route::lines).collect()
+    api().iter().chain(&page::routes()).chain(&described).flat_map(Route::lines).collect()
 }
 
 /// What each route needs, to be looked up at every request.
@@ -168,7 +170,7 @@ impl Actions {
     }
 }
 
-/// What the gateway is for. The description of it is `docs`'.
+/// What the gateway is for. The description of it is `docs`', the dashboard `page`'s.
 pub(crate) fn api() -> Vec<Route> {
     let at = Route::at;
     vec![
@@ -178,8 +180,11 @@ pub(crate) fn api() -> Vec<Route> {
         at("/runs/yaml")
             .post("runs.submit_yaml", runs::submit_yaml::submit_yaml)
             .get(runs::get::get_named_yaml),
+        at("/runs/watch").get(runs::changes::watch),
         at("/runs/{run_id}").get(runs::get::get),
         at("/runs/{run_id}/tasks").get(runs::tasks::tasks),
+        at("/runs/{run_id}/plan").get(runs::plan::plan),
+        at("/runs/{run_id}/explain").get(runs::explain::explain),
         at("/runs/{run_id}/watch").get(runs::watch::watch),
         at("/runs/{run_id}/cancel").post("runs.cancel", runs::cancel::cancel),
         at("/runs/{run_id}/logs").get(runs::logs::get),
@@ -224,6 +229,13 @@ pub(crate) fn api() -> Vec<Route> {
         at("/waits").get(waits::list),
         at("/workers").get(workers::list),
         at("/workers/{worker_id}").patch("workers.hide", workers::hide).written_first(),
+        // Where changing them takes more than it takes elsewhere, their handlers see to that.
+        at("/wheels").get(wheels::list::list).post("wheels.upload", wheels::upload::upload).written_first(),
+        at("/wheels/history").get(wheels::history::history),
+        at("/wheels/{wheel_name}")
+            .get(wheels::download::download)
+            .delete("wheels.delete", wheels::delete::delete)
+            .written_first(),
         at("/audit").get(audit::list::list).admin(),
     ]
 }
@@ -236,7 +248,10 @@ mod tests {
     fn what_is_for_everybody_is_exactly_this() {
         let public: Vec<&str> =
             table().iter().filter(|route| route.needs.is_none()).map(|route| route.path).collect();
-        assert_eq!(public, ["/health", "/", "/openapi.json", "/docs/{*path}", "/docs", "/docs/"]);
+        assert_eq!(
+            public,
+            ["/health", "/", "/static/{*path}", "/openapi.json", "/docs/{*path}", "/docs", "/docs/"]
+        );
     }
 
     #[test]
@@ -263,7 +278,14 @@ mod tests {
         assert!(
             actions.of(Some("/runs/"), &Method::POST).is_none() && actions.of(None, &Method::POST).is_none()
         );
-        assert!(actions.of(Some("/workers/{worker_id}"), &Method::PATCH).unwrap().is_written_first);
+        let first = [
+            ("/workers/{worker_id}", Method::PATCH),
+            ("/wheels", Method::POST),
+            ("/wheels/{wheel_name}", Method::DELETE),
+        ];
+        for (path, method) in first {
+            assert!(actions.of(Some(path), &method).unwrap().is_written_first, "{method} {path}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod peers;
 mod queue;
 mod retention;
 mod task_logs;
+mod wheels;
 mod workers;
 
 pub use audit::{AuditEntry, AuditFilter, AuditPage, AuditTrail, LOOKED_AT};
@@ -36,6 +37,10 @@ pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
 pub use retention::{Removal, Retention, Tombstone};
 pub use task_logs::{HearingLines, LinePlace, LogEnd, LogLine, LogStream, LogTerms, TaskLogs, Written};
+pub use wheels::{
+    NewWheel, ShelfListening, WheelAction, WheelActor, WheelBytes, WheelEvent, WheelHistoryFilter,
+    WheelRecord, WheelSource, Wheels,
+};
 pub use workers::{WorkerRecord, WorkerRegistry};
 
 /// Everything that a deployment stores.
@@ -52,6 +57,7 @@ pub trait Store:
     + KeyRecords
     + AuditTrail
     + Retention
+    + Wheels
 {
 }
 
@@ -68,5 +74,6 @@ impl<T> Store for T where
         + KeyRecords
         + AuditTrail
         + Retention
+        + Wheels
 {
 }

@@ -69,6 +69,9 @@ pub struct Append {
     pub enqueue: Option<Job>,
     /// Take its waiting jobs out of the queue.
     pub drop_job: bool,
+    /// The execution has ended with it. A store whose queue stands beside the log MAY remove all its jobs in the same step, also
+    /// those in hand: whoever acknowledges one later does no harm.
+    pub is_end: bool,
     /// A dead letter to keep.
     pub dead_letter: Option<DeadLetterRecord>,
 }
@@ -84,6 +87,7 @@ impl Append {
             row: None,
             enqueue: None,
             drop_job: false,
+            is_end: false,
             dead_letter: None,
         }
     }

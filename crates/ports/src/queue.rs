@@ -33,7 +33,7 @@ pub trait WorkQueue: Send + Sync {
     /// of the tags. `[queue/wake]`
     async fn wait(&self, tags: &[Tag], patience: std::time::Duration) -> Result<(), StoreError>;
 
-    /// Extends the lease of a job in hand. `[queue/extend]`
+    /// Extends the lease of a job in hand; nothing happens if it was given back or delivered again since. `[queue/extend]`
     async fn extend(&self, delivery: &Delivery, lease: Millis, now: Timestamp) -> Result<(), StoreError>;
 
     /// The job is done: MUST NOT be delivered again. `[queue/ack]` An acknowledgement is not fenced: whoever sends one for a

@@ -149,6 +149,8 @@ impl Backend {
             idempotency_key_required: self.config.idempotency_key_required,
             jobs_flow: self.config.jobs_flow.clone(),
             api_key_header: self.config.api_key_header.clone(),
+            wheels: self.wheel_settings(),
+            dashboard: self.dashboard_settings(),
             ..Default::default()
         };
         let (engine, clock) = (self.engine.clone(), self.clock());
@@ -157,6 +159,37 @@ impl Backend {
             None => Gateway::new(engine, clock, settings),
         }
         .router()
+    }
+
+    /// Whether this build has a dashboard.
+    pub fn has_dashboard(&self) -> bool {
+        !pyoco_page::FILES.is_empty()
+    }
+
+    fn dashboard_settings(&self) -> pyoco_gateway::DashboardSettings {
+        let served = |file: &pyoco_page::File| pyoco_gateway::PageFile {
+            name: file.name,
+            plain: file.plain,
+            brotli: file.brotli,
+            gzip: file.gzip,
+        };
+        pyoco_gateway::DashboardSettings {
+            files: pyoco_page::FILES.iter().map(served).collect(),
+            language: self.config.dashboard.language(),
+            has_actions: self.config.dashboard.has_actions,
+        }
+    }
+
+    fn wheel_settings(&self) -> pyoco_gateway::WheelSettings {
+        let wheels = &self.config.wheels;
+        // Beside the store, which has room for them if anything has; with NATS there is no such folder.
+        let is_embedded = self.config.nats_url.is_none();
+        pyoco_gateway::WheelSettings {
+            bucket: wheels.bucket.clone(),
+            max_bytes: wheels.max_bytes,
+            upload_role: wheels.upload_role,
+            folder: if is_embedded { self.config.data_dir.clone() } else { std::env::temp_dir() },
+        }
     }
 
     /// Tells the figures of this process, and that it is there, to whoever asks at an address. For a process that answers no other

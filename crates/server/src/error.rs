@@ -48,9 +48,6 @@ pub enum StartError {
     /// An operator who is strict about durability gets no less.
     #[error("PYOCO_DURABILITY=strict: {0}")]
     NotDurable(String),
-    /// Starting a nats-server is not part of this version.
-    #[error("this version cannot start a nats-server yet; start one yourself and give --nats-url")]
-    BootstrapNotBuilt,
     /// Others reach the address, and nobody is asked for a key.
     #[error(
         "others can reach {0}, and without API keys everybody who does may run code here; set PYOCO_HTTP_AUTH_MODE=api_key and make a key with `pyoco-server-admin api-key create --tenant NAME`, or say --allow-unauthenticated if something else keeps others out"

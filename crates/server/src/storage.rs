@@ -1,6 +1,5 @@
 //! The store of a process: embedded in a folder, or shared in NATS. From here on nobody asks which it is.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pyoco_figures::Figures;
@@ -33,13 +32,14 @@ impl Storage {
     pub(crate) async fn open(config: &Config, role: &Role, figures: &Figures) -> Result<Self, StartError> {
         match &config.nats_url {
             Some(_) => Self::connect(config, role).await,
-            None => Self::embed(&config.data_dir, figures).await,
+            None => Self::embed(config, figures).await,
         }
     }
 
-    async fn embed(folder: &Path, figures: &Figures) -> Result<Self, StartError> {
-        let options = Options { figures: figures.clone(), ..Options::default() };
-        let folder = folder.to_owned();
+    async fn embed(config: &Config, figures: &Figures) -> Result<Self, StartError> {
+        let wheel_history_ttl = config.wheels.history_ttl;
+        let options = Options { figures: figures.clone(), wheel_history_ttl, ..Options::default() };
+        let folder = config.data_dir.clone();
         // Checking a large file takes a while, on a thread of its own.
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&folder, options));
         Ok(Self::Embedded(opened.await.map_err(StartError::other)??))
@@ -92,9 +92,9 @@ impl Storage {
 }
 
 /// How NATS is reached, and what stands there under which name.
-pub(crate) fn nats_settings(config: &Config, role: &Role) -> pyoco_store_nats::Settings {
+pub fn nats_settings(config: &Config, role: &Role) -> pyoco_store_nats::Settings {
     let url = config.nats_url.as_deref().unwrap_or_default();
-    let (names, access) = (&config.nats, &config.nats_access);
+    let (names, access, wheels) = (&config.nats, &config.nats_access, &config.wheels);
     let servers = url.split(',').map(str::trim).filter(|server| !server.is_empty()).map(Server::new);
     let name = match role {
         Role::Gateway => "pyoco-http-api".to_owned(),
@@ -114,6 +114,7 @@ pub(crate) fn nats_settings(config: &Config, role: &Role) -> pyoco_store_nats::S
         servers: servers.collect(),
         name,
         access: who,
+        inbox_prefix: access.inbox_prefix.clone(),
         tls: Tls { required: access.tls, ca: access.tls_ca.clone(), client },
         replicas: access.replicas,
         work_subject_prefix: names.work_subject_prefix.clone(),
@@ -128,6 +129,10 @@ pub(crate) fn nats_settings(config: &Config, role: &Role) -> pyoco_store_nats::S
         workers_bucket: names.workers_bucket.clone(),
         workers_ttl: names.workers_ttl,
         auth_bucket: names.auth_bucket.clone(),
+        wheels_bucket: wheels.bucket.clone(),
+        wheels_max_bytes: i64::try_from(wheels.max_bytes).unwrap_or(i64::MAX),
+        wheel_history_bucket: wheels.history_bucket.clone(),
+        wheel_history_ttl: wheels.history_ttl,
         ack_wait: config.ack_wait,
         max_deliver: names.max_deliver,
         max_ack_pending: names.max_ack_pending,

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use pyoco_core::ids::{Tag, WorkerId};
 use pyoco_worker::python::PythonOptions;
-use pyoco_worker::{Functions, LocalRuntime, Options};
+use pyoco_worker::{Functions, LocalRuntime, Options, WheelOptions};
 
 use crate::backend::millis;
-use crate::config::task_environment;
+use crate::config::{WheelsConfig, task_environment};
 use crate::{Backend, Config, RandomIds, Role, StartError};
 
 /// What an operator chooses for a worker.
@@ -46,6 +46,9 @@ impl Default for WorkerOptions {
         }
     }
 }
+
+/// The shelf of wheels is not looked at more often than this, whatever the settings say.
+const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 
 /// Tasks of one run at once, as the original.
 const EIGHT: NonZeroUsize = NonZeroUsize::new(8).unwrap();
@@ -99,6 +102,7 @@ impl Worker {
             flows_dir: options.flows.map(|flows| folder.join(flows)),
             ..PythonOptions::new(folder, options.env.clone())
         };
+        let wheels = wheels(config, &python);
         let lines = backend.engine().lines().clone();
         let runtime = Arc::new(LocalRuntime::new(python, lines, backend.store(), backend.clock()));
         let tasks = Arc::new(functions.or(Arc::new(runtime.flows()), runtime.clone()));
@@ -115,6 +119,7 @@ impl Worker {
             disconnect_after: millis(config.worker_disconnect),
             drain_for: config.drain_timeout,
             traces_all: config.traces.is_on(),
+            wheels,
             ..Options::new(worker_id(&options.id)?, tags(&options.tags, &config.default_tag)?)
         };
         let engine = backend.engine().clone();
@@ -123,9 +128,14 @@ impl Worker {
         Ok(Self { backend: backend.clone(), worker, runtime, owns_backend: false })
     }
 
-    /// Makes sure that the flow resolver can be imported, so that a misspelt one is found at the start.
+    /// Makes sure that the flow resolver can be imported, so that a misspelt one is found at the start. One that comes in a
+    /// wheel is found there, if the wheel was uploaded before.
     pub async fn check(&self) -> Result<(), StartError> {
-        let checked = self.runtime.check_resolver().await;
+        if !self.runtime.has_resolver() {
+            return Ok(());
+        }
+        let wheels = self.worker.sync_wheels().await;
+        let checked = self.runtime.check_resolver(wheels.as_deref()).await;
         checked.map_err(|reason| StartError::Worker(format!("--flow-resolver cannot be used: {reason}")))
     }
 
@@ -142,8 +152,9 @@ impl Worker {
 
     /// Takes runs until it is told to stop.
     pub async fn run(&self) {
+        let wheels = self.worker.sync_wheels().await;
         // Without Python only tasks in Python fail, each saying so; commands and Rust functions need none.
-        if let Err(reason) = self.runtime.warm_up().await {
+        if let Err(reason) = self.runtime.warm_up(wheels.as_deref()).await {
             tracing::warn!(worker_id = %self.id(), reason, "no Python task can run here");
         }
         self.worker.run().await;
@@ -165,6 +176,19 @@ impl Worker {
     pub fn abandon(&self) {
         self.worker.abandon();
     }
+}
+
+/// How a worker installs wheels, if it is told to.
+fn wheels(config: &Config, python: &PythonOptions) -> Option<WheelOptions> {
+    let told = &config.wheels;
+    told.sync.unwrap_or(false).then(|| WheelOptions {
+        every: told.sync_every.max(SHORTEST_LOOK),
+        install_timeout: told.install_timeout,
+        ..WheelOptions::new(
+            told.sync_dir.clone().unwrap_or_else(|| WheelsConfig::SYNC_DIR.into()),
+            python.clone(),
+        )
+    })
 }
 
 fn worker_id(text: &str) -> Result<WorkerId, StartError> {

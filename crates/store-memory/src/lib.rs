@@ -11,6 +11,7 @@ mod keys;
 mod queue;
 mod retention;
 mod task_logs;
+mod wheels;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +24,7 @@ use pyoco_ports::{
     Append, AppendError, Appended, Blobs, DeadLetterRecord, DeadLetters, EventLog, GraphRecord, IndexRow,
     LetterPage, Peers, StoreError, StoredRecord, Tombstone, WorkerRecord, WorkerRegistry,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// A store in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
     /// Rung when a job may be there to take.
     bell: Arc<Notify>,
+    /// Counts the changes of the shelf of wheels.
+    shelf: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +51,7 @@ struct Inner {
     graphs: BTreeMap<(Option<TenantId>, String), Vec<GraphRecord>>,
     keys: keys::Keys,
     audit: audit::Trail,
+    wheels: wheels::Shelf,
 }
 
 impl MemoryStore {

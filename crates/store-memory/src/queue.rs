@@ -68,8 +68,12 @@ impl Jobs {
         taken.collect()
     }
 
+    /// The job of a delivery, unless it was delivered again since.
     fn entry(&mut self, delivery: &Delivery) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.id.to_string() == delivery.id.as_str())
+        let is_it = |entry: &&mut Entry| {
+            entry.id.to_string() == delivery.id.as_str() && entry.delivered == delivery.number
+        };
+        self.entries.iter_mut().find(is_it)
     }
 }
 
@@ -110,7 +114,7 @@ impl WorkQueue for MemoryStore {
     }
 
     async fn extend(&self, delivery: &Delivery, lease: Millis, now: Timestamp) -> Result<(), StoreError> {
-        if let Some(entry) = self.inner().jobs.entry(delivery) {
+        if let Some(entry) = self.inner().jobs.entry(delivery).filter(|entry| entry.in_hand) {
             entry.available_at = Some(now.after(lease));
         }
         Ok(())

@@ -6,7 +6,8 @@
 //! - What tasks write, jobs and snapshots come before the records. So a log may lack what was written last, and never has lines that
 //!   its execution knows nothing of; a job or a snapshot may be missing, which the sweeper and the auditor make good, and none
 //!   tells of a record that is not there.
-//! - Blobs come after all records that name them: a blob is stored before its name is.
+//! - Blobs and wheels come after all records that name them: a blob is stored before its name is, and a wheel before a run uses it.
+//!   A wheel comes with all of its pieces or not at all: both are in one stream, and its description was stored last.
 //! - What is known of removals and of who uses a blob comes last: whoever removes an execution says so first, and so does whoever
 //!   uses a blob. Said twice is harmless, said never is not. So if a blob is missing that a record names, its execution was being
 //!   removed, and has a tombstone here.
@@ -56,8 +57,12 @@ pub struct StreamCopy {
 impl StreamCopy {
     /// What the file of the copy is called.
     pub fn file(&self) -> String {
-        format!("{}.snapshot", self.name)
+        file_of(&self.name)
     }
+}
+
+fn file_of(stream: &str) -> String {
+    format!("{stream}.snapshot")
 }
 
 /// Why streams were not copied, or none was made of a copy.
@@ -91,7 +96,7 @@ pub enum BackupError {
 }
 
 /// The streams of ours in the order in which they are copied.
-fn streams(settings: &Settings) -> Vec<String> {
+pub(crate) fn ours(settings: &Settings) -> Vec<String> {
     vec![
         names::LOGS.to_owned(),
         settings.work_stream.clone(),
@@ -103,6 +108,8 @@ fn streams(settings: &Settings) -> Vec<String> {
         names::GRAPHS.to_owned(),
         names::EVENTS.to_owned(),
         names::object_stream(names::BLOBS),
+        names::bucket_stream(&settings.wheel_history_bucket),
+        names::object_stream(&settings.wheels_bucket),
         names::RETENTION.to_owned(),
     ]
 }
@@ -111,8 +118,9 @@ fn streams(settings: &Settings) -> Vec<String> {
 pub async fn back_up(settings: &Settings, folder: &Path) -> Result<Vec<StreamCopy>, BackupError> {
     let connection = connect(settings).await?;
     let mut copies = Vec::new();
-    for stream in streams(settings) {
-        copies.extend(copy(&connection, &stream, folder).await?);
+    for stream in ours(settings) {
+        let path = folder.join(file_of(&stream));
+        copies.extend(copy(&connection, &stream, &path).await?);
     }
     connection.close().await;
     if copies.is_empty() { Err(BackupError::Nothing) } else { Ok(copies) }
@@ -120,7 +128,7 @@ pub async fn back_up(settings: &Settings, folder: &Path) -> Result<Vec<StreamCop
 
 /// Makes streams of copies in a folder, all or none, and only where there is none of ours.
 pub async fn restore(settings: &Settings, copies: &[StreamCopy], folder: &Path) -> Result<(), BackupError> {
-    let known = streams(settings);
+    let known = ours(settings);
     if let Some(copy) = copies.iter().find(|copy| !known.contains(&copy.name)) {
         return Err(BackupError::NotNamed(copy.name.clone()));
     }
@@ -138,7 +146,9 @@ pub async fn restore(settings: &Settings, copies: &[StreamCopy], folder: &Path) 
     for copy in copies {
         // If no answer comes it may be there all the same.
         made.push(copy.name.clone());
-        if let Err(error) = make(&connection, settings, copy, folder).await {
+        // What is made here stands on as many servers as everything that is made here.
+        let replicas = Some(settings.replicas);
+        if let Err(error) = make(&connection, replicas, copy, &folder.join(copy.file())).await {
             // The server has said no: if there is one of this name now, somebody else has made it.
             if is_refusal(&error) {
                 made.pop();
@@ -154,9 +164,52 @@ pub async fn restore(settings: &Settings, copies: &[StreamCopy], folder: &Path) 
 /// Removes the streams that a restore has made, and those that were made for them: what was restored is not to be used.
 pub async fn take_back(settings: &Settings) -> Result<(), BackupError> {
     let connection = connect(settings).await?;
-    remove(&connection, &streams(settings)).await;
+    remove(&connection, &ours(settings)).await;
     connection.close().await;
     Ok(())
+}
+
+/// Copies one stream of any name into a file; nothing if there is none.
+pub async fn back_up_stream(
+    settings: &Settings,
+    stream: &str,
+    path: &Path,
+) -> Result<Option<StreamCopy>, BackupError> {
+    named(stream)?;
+    let connection = connect(settings).await?;
+    let copied = copy(&connection, stream, path).await;
+    connection.close().await;
+    copied
+}
+
+/// Makes a stream of a copy, where there is none of its name, on as many servers as it stood or as `replicas` says.
+pub async fn restore_stream(
+    settings: &Settings,
+    replicas: Option<usize>,
+    copy: &StreamCopy,
+    path: &Path,
+) -> Result<(), BackupError> {
+    named(&copy.name)?;
+    let connection = connect(settings).await?;
+    if connection.info(RESTORE, &copy.name, None).await?.is_some() {
+        return Err(BackupError::Exists(vec![copy.name.clone()]));
+    }
+    let made = make(&connection, replicas, copy, path).await;
+    if let Err(error) = &made
+        && !is_refusal(error)
+    {
+        remove(&connection, std::slice::from_ref(&copy.name)).await;
+    }
+    connection.close().await;
+    made
+}
+
+/// A name becomes part of a subject.
+fn named(stream: &str) -> Result<(), BackupError> {
+    if names::is_token(stream) {
+        return Ok(());
+    }
+    Err(OpenError::Name { what: "a stream", name: stream.to_owned() }.into())
 }
 
 impl NatsStore {
@@ -187,11 +240,7 @@ fn piece(connection: &Connection) -> usize {
 }
 
 /// Copies a stream; nothing if there is none.
-async fn copy(
-    connection: &Connection,
-    stream: &str,
-    folder: &Path,
-) -> Result<Option<StreamCopy>, BackupError> {
+async fn copy(connection: &Connection, stream: &str, path: &Path) -> Result<Option<StreamCopy>, BackupError> {
     #[derive(Deserialize)]
     struct Begun {
         config: Value,
@@ -208,20 +257,21 @@ async fn copy(
         Err(error) => return Err(error.into_store(BACK_UP).into()),
     };
     let copy = StreamCopy { name: stream.to_owned(), config: begun.config, state: begun.state };
-    let path = folder.join(copy.file());
-    let refused = |source| BackupError::File { path: path.clone(), source };
+    let refused = |source| BackupError::File { path: path.to_owned(), source };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     options.mode(0o600);
-    let mut file = options.open(&path).await.map_err(refused)?;
+    let mut file = options.open(path).await.map_err(refused)?;
     loop {
         let piece = tokio::select! {
-            piece = tokio::time::timeout(PATIENCE, pieces.next()) => piece,
+            biased;
+            // First: what comes after a loss, also the last piece, follows upon pieces that never came.
             _ = line.wait_for(|line| line.lost != lost) => {
                 let why = "the connection to NATS was lost";
                 return Err(StoreError::new(ErrorKind::Unavailable, BACK_UP, why).into());
             }
+            piece = tokio::time::timeout(PATIENCE, pieces.next()) => piece,
         };
         let piece = match piece {
             Ok(Some(piece)) => piece,
@@ -256,9 +306,9 @@ fn ended(piece: &async_nats::Message) -> Result<(), StoreError> {
 /// Makes a stream of a copy.
 async fn make(
     connection: &Connection,
-    settings: &Settings,
+    replicas: Option<usize>,
     copy: &StreamCopy,
-    folder: &Path,
+    path: &Path,
 ) -> Result<(), BackupError> {
     #[derive(Deserialize)]
     struct Begun {
@@ -269,16 +319,14 @@ async fn make(
         error: Option<Refusal>,
     }
     let mut config = copy.config.clone();
-    if let Some(members) = config.as_object_mut() {
-        // What is made here stands on as many servers as everything that is made here.
-        members.insert("num_replicas".to_owned(), json!(settings.replicas));
+    if let (Some(members), Some(replicas)) = (config.as_object_mut(), replicas) {
+        members.insert("num_replicas".to_owned(), json!(replicas));
     }
     let wanted = json!({"config": config, "state": copy.state});
     let begun = connection.api::<Begun>(RESTORE, &format!("STREAM.RESTORE.{}", copy.name), &wanted).await;
     let subject = begun.map_err(|error| error.into_store(RESTORE))?.deliver_subject;
-    let path = folder.join(copy.file());
-    let refused = |source| BackupError::File { path: path.clone(), source };
-    let mut file = File::open(&path).await.map_err(refused)?;
+    let refused = |source| BackupError::File { path: path.to_owned(), source };
+    let mut file = File::open(path).await.map_err(refused)?;
     let size = u64::try_from(piece(connection)).unwrap_or(u64::MAX);
     loop {
         let mut piece = Vec::new();

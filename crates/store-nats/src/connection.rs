@@ -296,6 +296,9 @@ async fn options(settings: &Settings, line: watch::Sender<Line>) -> std::io::Res
             heard(&line, &event);
             std::future::ready(())
         });
+    if let Some(prefix) = &settings.inbox_prefix {
+        options = options.custom_inbox_prefix(prefix);
+    }
     if let Some(ca) = &settings.tls.ca {
         options = options.add_root_certificates(ca.clone());
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use pyoco_core::ids::KeyId;
 use pyoco_ports::{ErrorKind, KeyRecords, StoreError, StoredKey};
 
@@ -22,8 +21,6 @@ const LIST: &str = "list API keys";
 const ATTEMPTS: u32 = 5;
 /// Before the second look, then twice as long before each.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// So many keys of a list are asked for at once: enough that nobody waits for the way, and no burden for the leader.
-const AT_ONCE: usize = 64;
 
 #[async_trait]
 impl KeyRecords for NatsStore {
@@ -68,33 +65,17 @@ impl KeyRecords for NatsStore {
             return Ok(Vec::new());
         };
         // What is there under another kind of name is no key of ours.
-        let mut ids = subjects.into_iter().filter_map(|subject| {
+        let id = |subject: &str| {
             let (_, id) = subject.rsplit_once('.')?;
             KeyId::new(id).ok().filter(|id| self.settings.key(id) == subject)
-        });
-        let mut asked = futures_util::stream::FuturesUnordered::new();
-        let mut keys = Vec::new();
-        loop {
-            while asked.len() < AT_ONCE
-                && let Some(id) = ids.next()
-            {
-                asked.push(self.listed(id));
-            }
-            match asked.next().await {
-                Some(found) => keys.extend(found?),
-                None => return Ok(keys),
-            }
-        }
+        };
+        let subjects = subjects.into_iter().filter(|subject| id(subject).is_some());
+        let lasts = self.connection.last_of_each(LIST, &stream, subjects).await?;
+        Ok(lasts.into_iter().filter_map(|last| Some((id(&last.subject)?, stored_key(last)?))).collect())
     }
 }
 
 impl NatsStore {
-    /// A key of a list, unless it was deleted.
-    async fn listed(&self, id: KeyId) -> Result<Option<(KeyId, StoredKey)>, StoreError> {
-        let last = self.last_of_key(LIST, &self.settings.key(&id)).await?;
-        Ok(last.and_then(stored_key).map(|key| (id, key)))
-    }
-
     async fn last_of_key(
         &self,
         operation: &'static str,

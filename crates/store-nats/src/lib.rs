@@ -4,10 +4,12 @@
 //! - `connection` is the one place that speaks to NATS, `stream` has the requests of JetStream, `message` what they carry
 //! - `resources` makes the streams and buckets that are missing
 //! - `store` is the handle: open and close
-//! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`: one role of `pyoco-ports` each
+//! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`, `wheels`: one role of `pyoco-ports` each
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there and of graphs
 //! - `backup` copies streams, and makes streams of copies
-//! - `health` looks at the servers and changes nothing
+//! - `health` looks at the servers and changes nothing; `cluster` sees them as whoever looks after NATS does, `servers` asks them
+//!   over the system account, `rights` says which subjects
+//!   each program needs
 //! - `place` is what a delivered message says about where it stood
 //! - `recent` is a bounded memory of what the server said; forgetting is always safe
 //!
@@ -16,6 +18,7 @@
 mod audit;
 pub mod backup;
 mod blobs;
+pub mod cluster;
 mod connection;
 mod dead_letters;
 mod error;
@@ -33,11 +36,14 @@ mod queue;
 mod recent;
 mod resources;
 mod retention;
+pub mod rights;
+pub mod servers;
 mod settings;
 mod snapshot;
 mod store;
 mod stream;
 mod task_logs;
+mod wheels;
 mod workers;
 
 pub use error::OpenError;

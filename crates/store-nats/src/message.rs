@@ -62,6 +62,12 @@ impl Headers {
         self.number(AFTER, sequence)
     }
 
+    /// The message that must be the last one of all subjects that match a pattern of ours; 0 for none.
+    #[must_use]
+    pub(crate) fn after_all(self, pattern: &str, sequence: u64) -> Self {
+        self.after(sequence).checked("Nats-Expected-Last-Subject-Sequence-Subject", pattern)
+    }
+
     /// The message of the subject that it was to follow, if that was said.
     pub(crate) fn follows(&self) -> Option<u64> {
         self.get_number(AFTER)

@@ -168,6 +168,31 @@ impl Settings {
         format!("$KV.{}.api_keys.*", self.auth_bucket)
     }
 
+    /// The descriptions of all wheels.
+    pub(crate) fn all_wheels(&self) -> String {
+        format!("$O.{}.M.>", self.wheels_bucket)
+    }
+
+    /// The description of an object in the bucket of wheels.
+    pub(crate) fn wheel(&self, name: &str) -> String {
+        format!("$O.{}.M.{}", self.wheels_bucket, URL_SAFE.encode(name))
+    }
+
+    /// The pieces of all wheels.
+    pub(crate) fn all_wheel_chunks(&self) -> String {
+        format!("$O.{}.C.>", self.wheels_bucket)
+    }
+
+    /// The pieces of a wheel; `nuid` was made up for one upload of it.
+    pub(crate) fn wheel_chunks(&self, nuid: &str) -> String {
+        format!("$O.{}.C.{}", self.wheels_bucket, escaped(nuid))
+    }
+
+    /// An event of the history of wheels. Keys are in the order in which things happened.
+    pub(crate) fn wheel_event(&self, millis: i64, id: &str) -> String {
+        format!("$KV.{}.{millis:013}_{}", self.wheel_history_bucket, escaped(id))
+    }
+
     /// Whether every name an operator chose can be part of a subject.
     pub(crate) fn check_names(&self) -> Result<(), OpenError> {
         let single = [
@@ -176,6 +201,8 @@ impl Settings {
             ("the bucket of runs", &self.runs_bucket),
             ("the bucket of workers", &self.workers_bucket),
             ("the bucket of API keys", &self.auth_bucket),
+            ("the bucket of wheels", &self.wheels_bucket),
+            ("the bucket of the history of wheels", &self.wheel_history_bucket),
         ];
         let dotted = [
             ("the subject of jobs", &self.work_subject_prefix),
@@ -186,7 +213,8 @@ impl Settings {
                 return Err(OpenError::Name { what, name: name.clone() });
             }
         }
-        for (what, name) in dotted {
+        let inbox = self.inbox_prefix.iter().map(|prefix| ("the subject of answers", prefix));
+        for (what, name) in dotted.into_iter().chain(inbox) {
             if !name.split('.').all(is_token) {
                 return Err(OpenError::Name { what, name: name.clone() });
             }
@@ -196,7 +224,7 @@ impl Settings {
 }
 
 /// Whether a text may stand between two dots as it is.
-fn is_token(text: &str) -> bool {
+pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.bytes().all(is_plain)
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Resources {
     pub(crate) is_blobs_direct: bool,
     /// Many entries of the audit trail may be read with one request.
     pub(crate) is_audit_direct: bool,
+    /// Many messages of wheels may be read with one request.
+    pub(crate) is_wheels_direct: bool,
 }
 
 /// What is needed of a stream.
@@ -56,20 +58,36 @@ impl Resources {
             ensure(connection, &wanted).await?;
         }
         let audit = ensure(connection, &audit(settings)).await?;
+        let wheels = ensure(connection, &wheels(settings)).await?;
+        ensure(connection, &wheel_history(settings)).await?;
         Ok(Self {
             is_events_direct: events.config.allow_direct,
             is_logs_direct: logs.config.allow_direct,
             is_blobs_direct: blobs.config.allow_direct,
             is_audit_direct: audit.config.allow_direct,
+            is_wheels_direct: wheels.config.allow_direct,
         })
     }
 }
 
 /// Everything that is needed.
 pub(crate) fn all(settings: &Settings) -> Vec<Wanted> {
-    [events, logs, blobs, work, dead_letters, runs, workers, auth, graphs, audit, retention]
-        .map(|wanted| wanted(settings))
-        .into()
+    let wanted: [fn(&Settings) -> Wanted; 13] = [
+        events,
+        logs,
+        blobs,
+        work,
+        dead_letters,
+        runs,
+        workers,
+        auth,
+        graphs,
+        audit,
+        retention,
+        wheels,
+        wheel_history,
+    ];
+    wanted.map(|wanted| wanted(settings)).into()
 }
 
 /// The stream of jobs, made again if somebody has deleted it. Asked once only: somebody waits for an answer.
@@ -119,6 +137,19 @@ pub(crate) async fn ensure_dead_letters(
 /// The stream of what tasks write, made again if somebody has deleted it. Asked once only.
 pub(crate) async fn ensure_logs(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
     again(once(connection, &logs(settings)).await).map(|_| ())
+}
+
+/// The bucket of wheels, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_wheels(connection: &Connection, settings: &Settings) -> Result<(), StoreError> {
+    again(once(connection, &wheels(settings)).await).map(|_| ())
+}
+
+/// The bucket of the history of wheels, made again if somebody has deleted it. Asked once only.
+pub(crate) async fn ensure_wheel_history(
+    connection: &Connection,
+    settings: &Settings,
+) -> Result<(), StoreError> {
+    again(once(connection, &wheel_history(settings)).await).map(|_| ())
 }
 
 /// What was there when the store was opened is not now: that may change.
@@ -304,6 +335,19 @@ fn blobs(settings: &Settings) -> Wanted {
     Wanted { name, subjects, retention: "limits", is_truth: true, config }
 }
 
+/// The wheels: a bucket of objects exactly as the original makes it.
+fn wheels(settings: &Settings) -> Wanted {
+    let name = names::object_stream(&settings.wheels_bucket);
+    let subjects = names::object_subjects(&settings.wheels_bucket).to_vec();
+    let max_bytes = if settings.wheels_max_bytes > 0 { settings.wheels_max_bytes } else { -1 };
+    let config = json!({
+        "name": name, "subjects": subjects, "storage": "file", "retention": "limits", "discard": "new",
+        "num_replicas": settings.replicas, "allow_direct": true, "allow_rollup_hdrs": true,
+        "max_consumers": -1, "max_msgs": -1, "max_bytes": max_bytes,
+    });
+    Wanted { name, subjects, retention: "limits", is_truth: true, config }
+}
+
 /// The jobs.
 fn work(settings: &Settings) -> Wanted {
     let name = settings.work_stream.clone();
@@ -353,6 +397,11 @@ fn workers(settings: &Settings) -> Wanted {
 /// The API keys.
 fn auth(settings: &Settings) -> Wanted {
     bucket(&settings.auth_bucket, Duration::ZERO, settings.replicas)
+}
+
+/// The history of wheels, forgotten when it is old.
+fn wheel_history(settings: &Settings) -> Wanted {
+    bucket(&settings.wheel_history_bucket, settings.wheel_history_ttl, settings.replicas)
 }
 
 /// A bucket exactly as the original makes it: whoever comes second finds what it would have made itself.

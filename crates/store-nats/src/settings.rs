@@ -13,6 +13,8 @@ pub struct Settings {
     pub name: String,
     /// Who this process is.
     pub access: Access,
+    /// Answers come to subjects that begin so; nothing: as every client does. With one of its own, others need no right to listen there.
+    pub inbox_prefix: Option<String>,
     /// How the connection is protected.
     pub tls: Tls,
     /// On how many servers of a cluster everything that is created here stands.
@@ -43,6 +45,14 @@ pub struct Settings {
     pub workers_ttl: Duration,
     /// The bucket of API keys.
     pub auth_bucket: String,
+    /// The bucket of wheels.
+    pub wheels_bucket: String,
+    /// How many bytes of wheels are kept; zero: no bound. The server sets them aside at once.
+    pub wheels_max_bytes: i64,
+    /// The bucket of the history of wheels.
+    pub wheel_history_bucket: String,
+    /// How long an event of the history of wheels is kept; zero: for ever.
+    pub wheel_history_ttl: Duration,
     /// How long a job may be in hand without a word.
     pub ack_wait: Duration,
     /// How often a job is delivered.
@@ -60,6 +70,7 @@ impl Settings {
             servers: servers.iter().map(|address| Server::new(*address)).collect(),
             name: "pyoco".to_owned(),
             access: Access::Open,
+            inbox_prefix: None,
             tls: Tls::default(),
             replicas: 1,
             work_stream: "PYOCO_WORK".to_owned(),
@@ -75,6 +86,10 @@ impl Settings {
             workers_bucket: "pyoco_workers".to_owned(),
             workers_ttl: Duration::from_secs(15),
             auth_bucket: "pyoco_auth".to_owned(),
+            wheels_bucket: "pyoco_wheels".to_owned(),
+            wheels_max_bytes: 536_870_912,
+            wheel_history_bucket: "pyoco_wheel_history".to_owned(),
+            wheel_history_ttl: Duration::from_secs(7_776_000),
             ack_wait: Duration::from_secs(30),
             max_deliver: 20,
             max_ack_pending: 200,

@@ -15,6 +15,7 @@ use crate::log::Heads;
 use crate::queue::Queue;
 use crate::resources::Resources;
 use crate::task_logs::Ends;
+use crate::wheels::Shelf;
 use crate::workers::Workers;
 
 /// A store in NATS. Any number of processes may have it open.
@@ -29,6 +30,7 @@ pub struct NatsStore {
     pub(crate) index: LocalIndex,
     pub(crate) graphs: KnownGraphs,
     pub(crate) letters: SeenLetters,
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl NatsStore {
@@ -43,6 +45,11 @@ impl NatsStore {
         let settings = Arc::new(settings);
         let connection = Connection::open(&settings).await?;
         let resources = Resources::open(&connection, &settings).await?;
+        let shelf = Arc::new(Shelf::new(&connection, &settings, resources.is_wheels_direct));
+        // Only a gateway has an index, and gateways keep the shelf tidy.
+        if index.is_some() {
+            shelf.keep_tidy();
+        }
         Ok(Arc::new(Self {
             log: Heads::new(),
             task_logs: Ends::new(),
@@ -51,6 +58,7 @@ impl NatsStore {
             index: LocalIndex::new(&connection, &settings, index),
             graphs: KnownGraphs::default(),
             letters: seen_letters(),
+            shelf,
             resources,
             settings,
             connection,

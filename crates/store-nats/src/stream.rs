@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use pyoco_core::time::Timestamp;
 use pyoco_ports::{ErrorKind, StoreError};
 use serde::Deserialize;
@@ -301,16 +302,66 @@ impl Connection {
         from: u64,
         most: Most,
     ) -> Result<Vec<Stored>, StoreError> {
+        let Most { messages, bytes } = most;
+        let which = json!({"seq": from.max(1), "next_by_subj": subject, "batch": messages.max(1), "max_bytes": bytes});
+        Ok(self.direct(operation, stream, &which).await?.0)
+    }
+
+    /// The last messages of all subjects that match a pattern, with one request; `None` if they are too many for one. The stream must
+    /// allow direct reads. Whoever answers may lag behind the leader.
+    pub(crate) async fn lasts(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        pattern: &str,
+    ) -> Result<Option<Vec<Stored>>, StoreError> {
+        let (messages, is_whole) = self.direct(operation, stream, &json!({"multi_last": [pattern]})).await?;
+        Ok(is_whole.then_some(messages))
+    }
+
+    /// The last message of each of these subjects that has one, from the leader: no consumer, and nothing that lags. In any order.
+    pub(crate) async fn last_of_each(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subjects: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<Stored>, StoreError> {
+        /// Enough that nobody waits for the way, and no burden for the leader.
+        const AT_ONCE: usize = 64;
+        let mut subjects = subjects.into_iter();
+        let mut asked = FuturesUnordered::new();
+        let mut messages = Vec::new();
+        loop {
+            while asked.len() < AT_ONCE
+                && let Some(subject) = subjects.next()
+            {
+                asked.push(async move { self.last(operation, stream, &subject).await });
+            }
+            match asked.next().await {
+                // Somebody has removed the stream, and everything with it.
+                Some(Err(error)) if error::is_missing(&error) => {}
+                Some(found) => messages.extend(found?),
+                None => return Ok(messages),
+            }
+        }
+    }
+
+    /// Asks whoever holds the stream for messages; says whether these are all that were asked for.
+    async fn direct(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        which: &Value,
+    ) -> Result<(Vec<Stored>, bool), StoreError> {
         /// The end of a batch.
         const END: u16 = 204;
         const NOTHING: u16 = 404;
+        const TOO_MANY: u16 = 413;
         const NOBODY: u16 = 503;
         let inbox = self.inbox();
         let mut line = self.line();
         let lost = line.borrow_and_update().lost;
         let mut answers = self.subscribe(operation, &inbox).await?;
-        let Most { messages, bytes } = most;
-        let which = json!({"seq": from.max(1), "next_by_subj": subject, "batch": messages.max(1), "max_bytes": bytes});
         let which = Bytes::from(which.to_string());
         self.send(operation, &format!("$JS.API.DIRECT.GET.{stream}"), Some(&inbox), which).await?;
         let mut messages = Vec::new();
@@ -331,7 +382,12 @@ impl Connection {
                     Some(message) => messages.push(message),
                     None => return Err(error::internal(operation, "an answer is not a stored message")),
                 },
-                Some(END | NOTHING) => return Ok(messages),
+                Some(END) => {
+                    let left = Headers::from(answer.headers).get_number("Nats-Num-Pending").unwrap_or(0);
+                    return Ok((messages, left == 0));
+                }
+                Some(NOTHING) => return Ok((messages, true)),
+                Some(TOO_MANY) => return Ok((messages, false)),
                 Some(NOBODY) => return Err(StoreError::plain(ErrorKind::Unavailable, operation)),
                 Some(status) => {
                     let why = format!("{status} {}", answer.description.unwrap_or_default());

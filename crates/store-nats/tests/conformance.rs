@@ -4,16 +4,20 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::disallowed_methods,
     reason = "a test stops at the first surprise"
 )]
+
+mod ground;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ground::Other;
 use pyoco_conformance::Subject;
 use pyoco_core::time::{Millis, Timestamp};
-use pyoco_ports::{Heard, Store};
+use pyoco_ports::{Heard, Store, WheelRecord};
 use pyoco_store_nats::{Listener, NatsStore, Settings};
 use pyoco_store_sqlite::SqliteStore;
 use pyoco_testing_nats::{NatsServer, Options};
@@ -67,6 +71,19 @@ impl Subject for Servers {
 
     fn lease(&self) -> Millis {
         LEASE
+    }
+
+    async fn beside(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        let server = self.0.lock().unwrap().clone().unwrap();
+        // A worker's: it has no index.
+        Some(NatsStore::open(settings(&server, LEASE), None).await.unwrap())
+    }
+
+    async fn spoil(&self, _store: &Arc<dyn Store>, wheel: &WheelRecord) -> bool {
+        let server = self.0.lock().unwrap().clone().unwrap();
+        let other = Other::connect(&server).await;
+        other.spoil("pyoco_wheels", &wheel.nuid).await;
+        true
     }
 
     fn slack(&self) -> Millis {

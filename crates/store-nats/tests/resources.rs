@@ -16,7 +16,7 @@ use ground::{Other, append, open, server, server_with, settings, texts};
 use pyoco_store_nats::{NatsStore, OpenError};
 use serde_json::{Value, json};
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 13] = [
     "PYOCO_WORK",
     "PYOCO_DLQ",
     "KV_pyoco_runs",
@@ -28,6 +28,8 @@ const ALL: [&str; 11] = [
     "PYOCO_RETENTION",
     "PYOCO_AUDIT",
     "OBJ_pyoco_blobs",
+    "OBJ_pyoco_wheels",
+    "KV_pyoco_wheel_history",
 ];
 
 /// Checks members of a configuration; one that the server leaves out is `null`.
@@ -76,6 +78,17 @@ async fn what_is_missing_is_made_as_the_contract_says() {
         &workers,
         &json!({"subjects": ["$KV.pyoco_workers.>"], "max_age": 15 * second, "duplicate_window": 15 * second}),
     );
+    let history = other.config("KV_pyoco_wheel_history").await;
+    has(&history, &bucket);
+    has(
+        &history,
+        &json!({"subjects": ["$KV.pyoco_wheel_history.>"], "max_age": 7_776_000 * second, "duplicate_window": 120 * second}),
+    );
+    has(
+        &other.config("OBJ_pyoco_wheels").await,
+        &json!({"subjects": ["$O.pyoco_wheels.C.>", "$O.pyoco_wheels.M.>"], "retention": "limits", "discard": "new",
+               "storage": "file", "max_age": 0, "allow_direct": true, "allow_rollup_hdrs": true, "max_bytes": 536_870_912}),
+    );
     let kept = json!({"retention": "limits", "discard": "new", "storage": "file", "max_age": 0, "allow_direct": true});
     for (stream, subjects) in [
         ("PYOCO_EVENTS", json!(["pyoco.events.>"])),
@@ -116,6 +129,9 @@ async fn what_is_there_is_kept_as_it_is() {
         json!({"name": "PYOCO_RETENTION", "subjects": ["pyoco.tombstones.*", "pyoco.uses.>"], "max_msgs_per_subject": 1,
                "discard": "new", "description": "ours"}),
         json!({"name": "PYOCO_AUDIT", "subjects": ["pyoco.audit.>"], "max_msgs": 9}),
+        json!({"name": "OBJ_pyoco_wheels", "subjects": ["$O.pyoco_wheels.C.>", "$O.pyoco_wheels.M.>"],
+               "allow_rollup_hdrs": true, "discard": "new", "max_bytes": 70_000_000}),
+        json!({"name": "KV_pyoco_wheel_history", "subjects": ["$KV.pyoco_wheel_history.>"], "max_msgs_per_subject": 3}),
     ];
     for config in &made {
         other.api(&format!("STREAM.CREATE.{}", config["name"].as_str().unwrap()), config).await;

@@ -1,9 +1,11 @@
-//! A copy of both files while the store is at work. Where copies are kept, and how one is used again, is not known here.
+//! A copy of both files, and of those of wheels, while the store is at work. Where copies are kept, and how one is used again, is
+//! not known here.
 //!
 //! Both are copied as they stood at one moment: the file of lines a moment earlier than the other. So a log may lack what was
 //! written last, and never has lines that its execution knows nothing of. Whoever writes is not in the way of a copy, nor it in
 //! theirs: only the write-ahead logs grow until all pages are copied. Then the copy is written anew without what was removed from the
-//! store: pages that nobody uses still hold it.
+//! store: pages that nobody uses still hold it. The files of the wheels that stand in the copy are copied last; until then none of
+//! them is removed, whoever deletes a wheel meanwhile.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use rusqlite::{Connection, Transaction, ffi};
 use tokio::sync::oneshot;
 
 use crate::schema::{self, Schema};
-use crate::{SqliteStore, connection, error, open};
+use crate::{SqliteStore, connection, error, open, wheels};
 
 const OPERATION: &str = "back up";
 /// So many pages are copied before it is asked whether to go on: 4 MiB.
@@ -26,10 +28,10 @@ const STEPS: i32 = 100_000;
 /// A file that was copied. It is whole and on the disk; its name is not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// What it is called, in a backup as in a store.
-    pub name: &'static str,
-    /// The schema of its tables.
-    pub schema: i32,
+    /// What it is called, in a backup as in a store; one of a wheel with its folder.
+    pub name: String,
+    /// The schema of its tables, if it has some.
+    pub schema: Option<i32>,
 }
 
 impl SqliteStore {
@@ -40,6 +42,19 @@ impl SqliteStore {
         is_over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Vec<Copied>, StoreError> {
         let is_over = Arc::new(is_over);
+        let hold = self.shelf().hold().await;
+        let copied = self.copy_all(folder, is_over).await;
+        drop(hold);
+        // What was deleted meanwhile has waited.
+        self.tidy_up().await;
+        copied
+    }
+
+    async fn copy_all(
+        &self,
+        folder: &Path,
+        is_over: Arc<impl Fn() -> bool + Send + Sync + 'static>,
+    ) -> Result<Vec<Copied>, StoreError> {
         let (pinned, first) = oneshot::channel();
         let copy = Copy { folder: folder.to_owned(), is_over: is_over.clone() };
         let logs = self.logs().read_apart(OPERATION, move |connection| {
@@ -48,18 +63,28 @@ impl SqliteStore {
             let _ = pinned.send(());
             copy.of(read, &schema::LOGS)
         });
-        let copy = Copy { folder: folder.to_owned(), is_over };
+        let copy = Copy { folder: folder.to_owned(), is_over: is_over.clone() };
         let main = async {
             // When this fails the file of lines could not be read, which says more.
             let _ = first.await;
             let main = self.main().read_apart(OPERATION, move |connection| {
                 let read = pin(connection)?;
-                copy.of(read, &schema::MAIN)
+                let named = wheels::named(&read)?;
+                Ok((copy.of(read, &schema::MAIN)?, named))
             });
             main.await
         };
         let (logs, main) = tokio::join!(logs, main);
-        Ok(vec![logs?, main?])
+        let (logs, (main, named)) = (logs?, main?);
+        let from = Arc::clone(self.shelf().folder());
+        let files = wheels::files::copy(from, folder.to_owned(), named, move || is_over()).await?;
+        let files = files.into_iter().map(|name| Copied { name, schema: None });
+        Ok([logs, main].into_iter().chain(files).collect())
+    }
+
+    /// The hash of the wheel that a file of a backup is of; none if it is of none.
+    pub fn wheel_in_backup(name: &str) -> Option<&str> {
+        wheels::files::hash_of_copy(name)
     }
 
     /// The newest schema that this program can read of a file of a backup; none if stores have no such file.
@@ -107,7 +132,8 @@ impl<F: Fn() -> bool + Send + Sync + 'static> Copy<F> {
         if said != "ok" {
             return Err(error::unreadable(0, format!("{} is damaged: {said}", schema.file)));
         }
-        let copied = Copied { name: schema.file, schema: connection::user_version(&copy)? };
+        let version = connection::user_version(&copy)?;
+        let copied = Copied { name: schema.file.to_owned(), schema: Some(version) };
         close(copy)?;
         File::open(path).and_then(|file| file.sync_all()).map_err(refused)?;
         Ok(copied)
@@ -201,9 +227,9 @@ mod tests {
         store.write_lines(&id(), vec![line()], terms).await.unwrap();
         let copied = store.back_up(away.path(), || false).await.unwrap();
         let wanted = ["pyoco-logs.db", "pyoco.db"];
-        assert_eq!(copied.iter().map(|file| file.name).collect::<Vec<_>>(), wanted);
+        assert_eq!(copied.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), wanted);
         for file in &copied {
-            assert_eq!(SqliteStore::newest_schema(file.name), Some(file.schema));
+            assert_eq!(SqliteStore::newest_schema(&file.name), file.schema);
         }
         // Nothing stands beside the files that belongs to them.
         assert_eq!(names(away.path()), wanted);
@@ -220,7 +246,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let (home, away) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for file in open(home.path()).back_up(away.path(), || false).await.unwrap() {
-            let mode = std::fs::metadata(away.path().join(file.name)).unwrap().permissions().mode();
+            let mode = std::fs::metadata(away.path().join(&file.name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{}", file.name);
         }
     }

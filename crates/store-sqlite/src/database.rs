@@ -134,6 +134,15 @@ impl Database {
         self.readers.read(operation, work).await
     }
 
+    /// Reads a few rows that were just written.
+    pub(crate) async fn read_briefly<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.read_briefly(operation, work).await
+    }
+
     /// Reads for as long as it takes: one at a time, and nobody else waits for it.
     pub(crate) async fn read_apart<T: Send + 'static>(
         &self,

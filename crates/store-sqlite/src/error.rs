@@ -1,4 +1,7 @@
-//! How SQLite's errors become the store's: one mapping for the whole crate.
+//! How SQLite's errors and those of the system become the store's: one mapping of each for the whole crate.
+
+use std::io;
+use std::path::Path;
 
 use pyoco_ports::{ErrorKind, StoreError};
 use rusqlite::ErrorCode;
@@ -7,6 +10,19 @@ use rusqlite::types::Type;
 /// The store's word for an error of SQLite.
 pub(crate) fn store(operation: &'static str, error: rusqlite::Error) -> StoreError {
     StoreError::new(kind(&error), operation, error)
+}
+
+/// The store's word for an error of the system with a file.
+pub(crate) fn io(operation: &'static str, path: &Path, error: &io::Error) -> StoreError {
+    let kind = if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        ErrorKind::Full
+    } else if error.kind() == io::ErrorKind::FileTooLarge {
+        ErrorKind::TooLarge
+    } else {
+        // Whoever looks after the disk can do something about it.
+        ErrorKind::Unavailable
+    };
+    StoreError::new(kind, operation, format!("{}: {error}", path.display()))
 }
 
 /// What kind of failure an error of SQLite is.

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::open::{self, LOCK, OpenError};
 use crate::schema::{self, Schema};
-use crate::{SqliteStore, connection};
+use crate::{SqliteStore, connection, wheels};
 
 /// Flaws of a file that are named, at most.
 const NAMED: usize = 5;
@@ -124,6 +124,13 @@ impl SqliteStore {
                 look(folder.join(format!("{}{end}", schema.file)))?;
             }
         }
+        let wheels = folder.join(wheels::files::FOLDER);
+        look(wheels.clone())?;
+        match std::fs::read_dir(&wheels) {
+            Ok(entries) => entries.into_iter().try_for_each(|entry| look(entry?.path()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         Ok(found)
     }
 
@@ -188,35 +195,40 @@ impl Examination {
 
     /// The executions that changed last, the newest first, but for those that are being removed.
     pub fn newest(&self, limit: usize) -> Result<Vec<Listed>, OpenError> {
-        let stays = self.stays()?;
-        let sql = format!(
-            "SELECT execution, version, updated_at FROM runs WHERE {stays}
-            ORDER BY updated_at DESC, execution DESC LIMIT ?1"
-        );
+        let rows = self.rows("execution, version, updated_at", "TRUE")?;
+        let sql = format!("{rows} ORDER BY updated_at DESC, execution DESC LIMIT ?1");
         self.listed(&sql, [bound(limit)])
     }
 
     /// Executions in the order of their names, those behind `after` (all are behind an empty one), but for those that are being
     /// removed.
     pub fn behind(&self, after: &str, limit: usize) -> Result<Vec<Listed>, OpenError> {
-        let stays = self.stays()?;
-        let sql = format!(
-            "SELECT execution, version, updated_at FROM runs WHERE execution > ?1 AND {stays}
-            ORDER BY execution LIMIT ?2"
-        );
+        let rows = self.rows("execution, version, updated_at", "execution > ?1")?;
+        let sql = format!("{rows} ORDER BY execution LIMIT ?2");
         self.listed(&sql, (after, bound(limit)))
     }
 
-    /// The condition that an execution is not being removed: what is left of one that is says nothing about the file.
-    fn stays(&self) -> Result<&'static str, OpenError> {
-        // An older file has no place for tombstones.
-        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'tombstones')";
-        let has_tombstones = self.asked(|connection| connection.query_row(sql, (), |row| row.get(0)))?;
-        Ok(if has_tombstones {
-            "NOT EXISTS (SELECT 1 FROM tombstones WHERE tombstones.execution = runs.execution)"
+    /// The query for columns of the rows of executions, as `runs`, for which a condition holds: of each the newest one, also if it was only
+    /// laid aside by a process that was killed. What is left of executions that are being removed says nothing about the file.
+    fn rows(&self, columns: &str, condition: &str) -> Result<String, OpenError> {
+        let (is_left, is_late) = (self.has("tombstones")?, self.has("unsettled")?);
+        let without = |table: &str| {
+            format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.execution = runs.execution)")
+        };
+        let stays = if is_left { without("tombstones") } else { String::new() };
+        let settled = format!("SELECT {columns} FROM runs WHERE {condition}{stays}");
+        Ok(if is_late {
+            let late = format!("SELECT {columns} FROM unsettled AS runs WHERE {condition}{stays}");
+            format!("{settled}{} UNION ALL {late}", without("unsettled"))
         } else {
-            "TRUE"
+            settled
         })
+    }
+
+    /// Whether the file has a table. An older one may not.
+    fn has(&self, table: &str) -> Result<bool, OpenError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
+        self.asked(|connection| connection.query_row(sql, [table], |row| row.get(0)))
     }
 
     fn listed(&self, sql: &str, given: impl rusqlite::Params) -> Result<Vec<Listed>, OpenError> {
@@ -249,13 +261,14 @@ impl Examination {
 
     /// Work that should have gone on before an instant, some of it at most.
     pub fn overdue(&self, before: Timestamp, limit: usize) -> Result<Overdue, OpenError> {
-        let without_job = "SELECT execution FROM runs WHERE wants_job = 1 AND updated_at < ?1
-            AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.execution = runs.execution) LIMIT ?2";
-        let timers =
-            "SELECT execution FROM runs WHERE next_timer < ?1 ORDER BY next_timer, execution LIMIT ?2";
-        let found = |sql: &'static str| {
+        let lacks_job = "wants_job = 1 AND updated_at < ?1
+            AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.execution = runs.execution)";
+        let without_job = format!("{} LIMIT ?2", self.rows("execution", lacks_job)?);
+        let timers = self.rows("execution, next_timer", "next_timer < ?1")?;
+        let timers = format!("{timers} ORDER BY next_timer, execution LIMIT ?2");
+        let found = |sql: String| {
             self.asked(|connection| {
-                let mut statement = connection.prepare(sql)?;
+                let mut statement = connection.prepare(&sql)?;
                 let rows =
                     statement.query_map((before.as_micros(), bound(limit)), |row| row.get::<_, String>(0))?;
                 let names: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
@@ -267,20 +280,17 @@ impl Examination {
 
     /// Executions that want a worker or that a worker has.
     pub fn unfinished(&self) -> Result<u64, OpenError> {
-        self.asked(|connection| {
-            connection.query_row(
-                "SELECT count(*) FROM runs WHERE status IN ('PENDING', 'RUNNING', 'CANCELLING')",
-                (),
-                |row| row.get(0),
-            )
-        })
+        let rows = self.rows("execution", "status IN ('PENDING', 'RUNNING', 'CANCELLING')")?;
+        let sql = format!("SELECT count(*) FROM ({rows})");
+        self.asked(|connection| connection.query_row(&sql, (), |row| row.get(0)))
     }
 
     /// The tags of executions that want a worker and that nobody holds.
     pub fn waiting_tags(&self) -> Result<Vec<String>, OpenError> {
+        let rows = self.rows("tag", "wants_job = 1 AND tag IS NOT NULL")?;
+        let sql = format!("SELECT DISTINCT tag FROM ({rows}) ORDER BY tag");
         self.asked(|connection| {
-            let sql = "SELECT DISTINCT tag FROM runs WHERE wants_job = 1 AND tag IS NOT NULL ORDER BY tag";
-            let mut statement = connection.prepare(sql)?;
+            let mut statement = connection.prepare(&sql)?;
             statement.query_map((), |row| row.get(0))?.collect()
         })
     }
@@ -305,9 +315,10 @@ impl Examination {
 
     /// The latest time that stands in the file.
     pub fn latest(&self) -> Result<Option<Timestamp>, OpenError> {
+        let rows = self.rows("updated_at", "TRUE")?;
+        let sql = format!("{rows} ORDER BY updated_at DESC LIMIT 1");
         self.asked(|connection| {
-            let sql = "SELECT updated_at FROM runs ORDER BY updated_at DESC LIMIT 1";
-            let found: Option<i64> = connection.query_row(sql, (), |row| row.get(0)).optional()?;
+            let found: Option<i64> = connection.query_row(&sql, (), |row| row.get(0)).optional()?;
             Ok(found.map(Timestamp::from_micros))
         })
     }

@@ -34,13 +34,21 @@ impl RunIndex for SqliteStore {
         let row = Stored::of(row)?;
         // Derived from the log, so it can be made again.
         let terms = Terms { operation: "put a row", durability: Durability::Process, wakes: None };
-        self.write(terms, move |connection| row.put(connection)).await
+        let unsettled = self.unsettled().clone();
+        self.write(terms, move |connection| {
+            // Else an older row that is laid aside would replace this one.
+            unsettled.settle(connection)?;
+            row.write(connection, upsert!("runs"))
+        })
+        .await
     }
 
     async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
         let execution = execution.clone();
         let terms = Terms { operation: "forget a row", durability: Durability::Process, wakes: None };
+        let unsettled = self.unsettled().clone();
         self.write(terms, move |connection| {
+            unsettled.settle(connection)?;
             connection
                 .prepare_cached("DELETE FROM runs WHERE execution = ?1")?
                 .execute([execution.as_str()])
@@ -51,7 +59,7 @@ impl RunIndex for SqliteStore {
 
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
         let execution = execution.clone();
-        self.read("get a row", move |connection| {
+        self.read_rows("get a row", move |connection| {
             connection
                 .prepare_cached(concat!("SELECT ", columns!(""), " FROM runs WHERE execution = ?1"))?
                 .query_row([execution.as_str()], decode)
@@ -62,27 +70,27 @@ impl RunIndex for SqliteStore {
 
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
         let filter = filter.clone();
-        self.read("list", move |connection| list::page(connection, &filter, limit)).await
+        self.read_rows("list", move |connection| list::page(connection, &filter, limit)).await
     }
 
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
         let filter = filter.clone();
-        self.read("list waits", move |connection| waits::page(connection, &filter, limit)).await
+        self.read_rows("list waits", move |connection| waits::page(connection, &filter, limit)).await
     }
 
     async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
         let filter = filter.clone();
-        self.read("list jobs", move |connection| jobs::page(connection, &filter, limit)).await
+        self.read_rows("list jobs", move |connection| jobs::page(connection, &filter, limit)).await
     }
 
     async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
         let filter = filter.clone();
-        self.read("list labels", move |connection| labels::page(connection, &filter, limit)).await
+        self.read_rows("list labels", move |connection| labels::page(connection, &filter, limit)).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         let tenant = tenant.cloned();
-        self.read("count", move |connection| {
+        self.read_rows("count", move |connection| {
             let sql = match tenant {
                 Some(_) => "SELECT status, runs FROM run_counts WHERE tenant = ?1 AND runs > 0",
                 None => {
@@ -100,7 +108,7 @@ impl RunIndex for SqliteStore {
         since: Timestamp,
     ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
         let tenant = tenant.cloned();
-        self.read("count since", move |connection| match tenant {
+        self.read_rows("count since", move |connection| match tenant {
             Some(tenant) => counted(connection, TENANT_COUNTS_SINCE, (since.as_micros(), tenant.as_str())),
             // The figures ask for a day.
             None if since.as_micros() % DAY == 0 => {
@@ -113,7 +121,7 @@ impl RunIndex for SqliteStore {
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read("due", move |connection| {
+        self.read_rows("due", move |connection| {
             let mut statement = connection.prepare_cached(DUE)?;
             statement.query_map((now.as_micros(), limit), execution)?.collect()
         })
@@ -122,7 +130,7 @@ impl RunIndex for SqliteStore {
 
     async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
         let filter = filter.clone();
-        self.read("find what has ended", move |connection| {
+        self.read_rows("find what has ended", move |connection| {
             retention::ended_before(connection, &filter, limit)
         })
         .await
@@ -131,7 +139,7 @@ impl RunIndex for SqliteStore {
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let tag = tag.clone();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read("runnable", move |connection| {
+        self.read_rows("runnable", move |connection| {
             let mut statement = connection.prepare_cached(RUNNABLE)?;
             statement.query_map((tag.as_str(), limit), execution)?.collect()
         })
@@ -139,7 +147,7 @@ impl RunIndex for SqliteStore {
     }
 
     async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
-        self.read("runnable tags", |connection| {
+        self.read_rows("runnable tags", |connection| {
             let mut statement = connection.prepare_cached(RUNNABLE_TAGS)?;
             let tags = statement.query_map((), |row| {
                 Tag::new(&row.get::<_, String>(0)?).map_err(|why| error::unreadable(0, why))
@@ -150,7 +158,7 @@ impl RunIndex for SqliteStore {
     }
 
     async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
-        self.read("queues", |connection| {
+        self.read_rows("queues", |connection| {
             let mut statement = connection.prepare_cached(QUEUES)?;
             let queues = statement.query_map((), |row| {
                 let tag = Tag::new(&row.get::<_, String>(0)?).map_err(|why| error::unreadable(0, why))?;
@@ -198,6 +206,39 @@ const QUEUES: &str = "\
     SELECT tag, runs, (SELECT min(updated_at) FROM runs WHERE wants_job = 1 AND runs.tag = queue_counts.tag) \
     FROM queue_counts ORDER BY tag";
 
+/// The statement that writes rows of a table that has the columns of `runs`, unless newer ones are there: a row that is given, or those of
+/// a query.
+macro_rules! upsert {
+    ($table:literal) => {
+        upsert!(
+            $table,
+            "VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, :updated_at, \
+             :next_timer, :wants_job, :hidden, :summary, :labelled, :waits, :started_at, :ended_at, \
+             :cancel_requested_at, :kept)"
+        )
+    };
+    ($table:literal, $rows:expr) => {
+        concat!(
+            "INSERT INTO ",
+            $table,
+            " (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, updated_at, next_timer, \
+               wants_job, hidden, summary, labelled, waits, started_at, ended_at, cancel_requested_at, kept) ",
+            $rows,
+            " ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
+               status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
+               workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
+               updated_at = excluded.updated_at, next_timer = excluded.next_timer, wants_job = excluded.wants_job, \
+               hidden = excluded.hidden, summary = excluded.summary, labelled = excluded.labelled, \
+               waits = excluded.waits, started_at = excluded.started_at, ended_at = excluded.ended_at, \
+               cancel_requested_at = excluded.cancel_requested_at, kept = excluded.kept \
+             WHERE excluded.version >= ",
+            $table,
+            ".version"
+        )
+    };
+}
+pub(crate) use upsert;
+
 /// A row ready to be stored.
 pub(crate) struct Stored {
     row: IndexRow,
@@ -225,23 +266,8 @@ impl Stored {
         Ok(Self { status: row.summary.status.to_string(), row, summary, labelled, waits })
     }
 
-    /// Writes the row unless a newer one is there.
-    pub(crate) fn put(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let sql = "INSERT INTO runs (execution, version, tenant, status, flow, tag, workflow_sha256, created_at, \
-                       updated_at, next_timer, wants_job, hidden, summary, labelled, waits, started_at, \
-                       ended_at, cancel_requested_at, kept) \
-                   VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, \
-                       :updated_at, :next_timer, :wants_job, :hidden, :summary, :labelled, :waits, :started_at, \
-                       :ended_at, :cancel_requested_at, :kept) \
-                   ON CONFLICT (execution) DO UPDATE SET version = excluded.version, tenant = excluded.tenant, \
-                       status = excluded.status, flow = excluded.flow, tag = excluded.tag, \
-                       workflow_sha256 = excluded.workflow_sha256, created_at = excluded.created_at, \
-                       updated_at = excluded.updated_at, next_timer = excluded.next_timer, \
-                       wants_job = excluded.wants_job, hidden = excluded.hidden, summary = excluded.summary, \
-                       labelled = excluded.labelled, waits = excluded.waits, started_at = excluded.started_at, \
-                       ended_at = excluded.ended_at, cancel_requested_at = excluded.cancel_requested_at, \
-                       kept = excluded.kept \
-                   WHERE excluded.version >= runs.version";
+    /// Writes the row unless a newer one is there. `sql` is an `upsert!`.
+    pub(crate) fn write(&self, connection: &Connection, sql: &'static str) -> rusqlite::Result<()> {
         let summary = &self.row.summary;
         connection
             .prepare_cached(sql)?
@@ -349,7 +375,7 @@ mod tests {
     fn changes(connection: &Connection, rows: &[IndexRow]) -> Vec<u64> {
         let mut before = connection.total_changes();
         let put = |row: &IndexRow| {
-            Stored::of(row.clone()).unwrap().put(connection).unwrap();
+            Stored::of(row.clone()).unwrap().write(connection, upsert!("runs")).unwrap();
             let after = connection.total_changes();
             after - std::mem::replace(&mut before, after)
         };

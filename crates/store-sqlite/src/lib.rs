@@ -1,4 +1,4 @@
-//! The embedded store: one folder, real tables, one writer for each of its two files.
+//! The embedded store: one folder, real tables, one writer for each of its two files, and the files of wheels beside them.
 //!
 //! - `open` decides which file may be opened, and makes a new one; `aside` sets a damaged file of lines aside; `connection`
 //!   sets a connection up; `schema` has the tables
@@ -7,7 +7,8 @@
 //!   `readers` read beside it
 //! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`, `keys`: one role of `pyoco-ports` each, with
 //!   its statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
-//! - `backup` copies both files while they are in use
+//! - `wheels` has rows too, and their bytes in files beside the tables
+//! - `backup` copies all of it while it is in use
 //! - `health` looks at a folder and changes nothing
 //! - `error` is the one mapping of SQLite's errors
 //!
@@ -40,7 +41,9 @@ mod store;
 mod task_logs;
 #[cfg(test)]
 mod tests;
+mod unsettled;
 mod waits;
+mod wheels;
 mod workers;
 mod writer;
 

@@ -6,6 +6,8 @@ use pyoco_ports::{Append, AppendError, Appended, EventLog, StoreError, StoredRec
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::command::Terms;
+use crate::queue::SharedHand;
+use crate::unsettled::{SettledTo, Unsettled};
 use crate::{SqliteStore, dead_letters, error, index, queue, retention};
 
 #[async_trait]
@@ -18,9 +20,14 @@ impl EventLog for SqliteStore {
         };
         let expected = append.expected;
         let row = append.row.take().map(index::Stored::of).transpose()?;
-        match self.write(terms, move |connection| write(connection, &append, row.as_ref())).await? {
-            None => Ok(Appended { left: None }),
-            Some(actual) => Err(AppendError::Conflict { expected, actual }),
+        let (hand, unsettled) = (self.hand().clone(), self.unsettled().clone());
+        let work = move |connection: &Connection| write(connection, &hand, &unsettled, &append, row.as_ref());
+        match self.write(terms, work).await? {
+            Written::Yes(settled) => {
+                settled.into_iter().for_each(|to| self.unsettled().committed(to));
+                Ok(Appended { left: None })
+            }
+            Written::Conflict(actual) => Err(AppendError::Conflict { expected, actual }),
         }
     }
 
@@ -45,25 +52,35 @@ impl EventLog for SqliteStore {
     }
 }
 
-/// Appends and carries out the consequences, or gives the version that the log has instead and writes nothing.
+/// What became of an append.
+enum Written {
+    /// It is in the log, and perhaps all rows up to its own are in the index.
+    Yes(Option<SettledTo>),
+    /// The log has another version; nothing was written.
+    Conflict(Version),
+}
+
+/// Appends and carries out the consequences.
 fn write(
     connection: &Connection,
+    hand: &SharedHand,
+    unsettled: &Unsettled,
     append: &Append,
     row: Option<&index::Stored>,
-) -> rusqlite::Result<Option<Version>> {
+) -> rusqlite::Result<Written> {
     let actual = head(connection, &append.execution)?;
     if actual != append.expected {
-        return Ok(Some(actual));
+        return Ok(Written::Conflict(actual));
     }
     connection
         .prepare_cached("INSERT INTO records (execution, version, bytes) VALUES (?1, ?2, ?3)")?
         .execute((append.execution.as_str(), actual.next().0, &append.bytes))?;
-    if let Some(row) = row {
-        row.put(connection)?;
-    }
+    let settled = row.map(|row| unsettled.lay(connection, row)).transpose()?.flatten();
     // First out, then in: a record that wants both wants one job afterwards.
-    if append.drop_job {
-        queue::drop_waiting(connection, &append.execution)?;
+    if append.is_end {
+        queue::drop_all(connection, hand, &append.execution)?;
+    } else if append.drop_job {
+        queue::drop_waiting(connection, hand, &append.execution)?;
     }
     if let Some(job) = &append.enqueue {
         queue::enqueue(connection, job)?;
@@ -71,7 +88,7 @@ fn write(
     if let Some(letter) = &append.dead_letter {
         dead_letters::publish(connection, letter)?;
     }
-    Ok(None)
+    Ok(Written::Yes(settled))
 }
 
 /// The version of a log: one look at the end of its stretch of the primary key.

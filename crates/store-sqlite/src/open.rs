@@ -4,24 +4,37 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pyoco_figures::Figures;
 use rusqlite::Connection;
 
 use crate::database::{Database, Settings};
 use crate::schema::Schema;
-use crate::{SqliteStore, aside, connection, queue, schema, store};
+use crate::wheels::{self, Shelf};
+use crate::{SqliteStore, aside, connection, schema, store, unsettled};
 
 /// The file that says that a folder is in use.
 pub(crate) const LOCK: &str = "pyoco.lock";
 
+/// Unless it is said otherwise: 90 days.
+pub(crate) const WHEEL_HISTORY_TTL: Duration = Duration::from_secs(7_776_000);
+
 /// How a store is opened.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// When the whole file is checked before it is used.
     pub check: Check,
     /// Who counts the transactions.
     pub figures: Figures,
+    /// How long the history of wheels is kept; zero: for ever.
+    pub wheel_history_ttl: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { check: Check::default(), figures: Figures::default(), wheel_history_ttl: WHEEL_HISTORY_TTL }
+    }
 }
 
 /// When the whole file is checked, which takes about a second for each gigabyte.
@@ -100,14 +113,37 @@ impl SqliteStore {
         make_folder(folder).map_err(|error| io_error(folder, error))?;
         let lock = lock(folder)?;
         let (file, connection) = open_file(folder, &schema::MAIN, options.check)?;
-        // Nobody else had the folder, so whoever held a lease is gone.
-        queue::free_leases(&connection).map_err(|error| sql_error(&file, error))?;
+        settle(&connection).map_err(|error| sql_error(&file, error))?;
+        tidy_wheels(folder, &connection).map_err(|error| sql_error(&file, error))?;
         let (log_file, log_connection) = aside::open_logs(folder, options.check)?;
         let figures = options.figures;
         let main = start(&file, connection, store::MAIN, None, figures.clone())?;
         let logs = start(&log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)), figures)?;
-        Ok(Self::new(main, logs, lock, None))
+        let shelf = Shelf::new(folder, options.wheel_history_ttl);
+        Ok(Self::new(main, logs, lock, shelf, None))
     }
+}
+
+/// Puts the rows into the index that a process before has laid aside.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    let step = connection.unchecked_transaction()?;
+    unsettled::settle(&step)?;
+    step.commit()
+}
+
+/// Removes what uploads of wheels have left that did not come to their end. That is no reason not to start.
+fn tidy_wheels(folder: &Path, connection: &Connection) -> rusqlite::Result<()> {
+    let named = wheels::named(connection)?;
+    match wheels::files::sweep_at_start(folder, &named) {
+        Ok(0) => {}
+        Ok(missing) => {
+            tracing::warn!(folder = %folder.display(), missing, "files of wheels are missing: workers cannot install these; upload them again, or restore a backup");
+        }
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "files of wheels that are not needed any more could not be removed");
+        }
+    }
+    Ok(())
 }
 
 /// Starts to work on a file that was opened.
@@ -159,7 +195,7 @@ fn gate(number: i32, version: &'static str) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

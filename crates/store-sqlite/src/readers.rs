@@ -38,6 +38,22 @@ impl Readers {
         self.on(&self.places, operation, work).await
     }
 
+    /// Reads something that takes no longer than to ask another thread for it: a few rows that were just written. On the caller's own
+    /// thread, if a connection is idle.
+    pub(crate) async fn read_briefly<T: Send + 'static>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if let Ok(_place) = self.places.try_acquire() {
+            let idle = self.idle().pop();
+            if let Some(connection) = idle {
+                return self.with(connection, work).map_err(|error| error::store(operation, error));
+            }
+        }
+        self.read(operation, work).await
+    }
+
     /// Reads for as long as it takes: one at a time, and nobody else waits for it.
     pub(crate) async fn read_apart<T: Send + 'static>(
         self: &Arc<Self>,
@@ -63,18 +79,27 @@ impl Readers {
                 Some(connection) => connection,
                 None => connection::reader(&pool.path)?,
             };
-            let result = work(&connection);
-            // One whose transaction stayed open would hold the write-ahead log; there is none, but a new one is cheap.
-            if connection.is_autocommit() {
-                pool.idle().push(connection);
-            }
-            if let (Some(mark), Err(error)) = (&pool.mark, &result) {
-                aside::mark(mark, error);
-            }
-            result
+            pool.with(connection, work)
         });
         let result = task.await.map_err(|error| StoreError::new(ErrorKind::Internal, operation, error))?;
         result.map_err(|error| error::store(operation, error))
+    }
+
+    /// Reads with a connection and puts it back.
+    fn with<T>(
+        &self,
+        connection: Connection,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let result = work(&connection);
+        // One whose transaction stayed open would hold the write-ahead log; there is none, but a new one is cheap.
+        if connection.is_autocommit() {
+            self.idle().push(connection);
+        }
+        if let (Some(mark), Err(error)) = (&self.mark, &result) {
+            aside::mark(mark, error);
+        }
+        result
     }
 
     /// Waits for those who read, refuses others, and closes the connections.

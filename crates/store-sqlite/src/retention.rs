@@ -157,7 +157,11 @@ fn remove(connection: &Connection, execution: &ExecutionId, room: u64) -> rusqli
     if release_blobs(connection, execution)? == BLOBS {
         return Ok(Progress::More);
     }
-    for sql in ["DELETE FROM jobs WHERE execution = ?1", "DELETE FROM runs WHERE execution = ?1"] {
+    for sql in [
+        "DELETE FROM jobs WHERE execution = ?1",
+        "DELETE FROM unsettled WHERE execution = ?1",
+        "DELETE FROM runs WHERE execution = ?1",
+    ] {
         connection.prepare_cached(sql)?.execute([execution.as_str()])?;
     }
     Ok(Progress::Done(rows))

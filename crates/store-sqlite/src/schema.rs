@@ -32,6 +32,9 @@ pub(crate) const MAIN: Schema = Schema {
         include_str!("migrations/0005_audit.sql"),
         include_str!("migrations/0006_retention.sql"),
         include_str!("migrations/0007_figures.sql"),
+        include_str!("migrations/0008_wheels.sql"),
+        include_str!("migrations/0009_leases.sql"),
+        include_str!("migrations/0010_unsettled.sql"),
     ],
 };
 

@@ -8,6 +8,7 @@ use pyoco_figures::Figures;
 
 use crate::database::Settings;
 use crate::open::{self, Check, OpenError};
+use crate::wheels::Shelf;
 use crate::{SqliteStore, aside, connection, schema, store};
 
 /// What such folders are called. A folder gets this name when it is locked, so whoever can lock one of that name knows that
@@ -37,7 +38,8 @@ impl SqliteStore {
         let (file, writer) = aside::open_logs(&own.0, Check::Never)?;
         let logs =
             open::start(&file, writer, Settings { syncs: false, ..store::LOGS }, None, Figures::default())?;
-        Ok(Self::new(main, logs, lock, Some(own)))
+        let shelf = Shelf::new(&own.0, open::WHEEL_HISTORY_TTL);
+        Ok(Self::new(main, logs, lock, shelf, Some(own)))
     }
 }
 

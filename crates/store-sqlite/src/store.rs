@@ -12,7 +12,10 @@ use tokio::sync::broadcast;
 
 use crate::command::Terms;
 use crate::database::{self, Database, Settings};
+use crate::queue::SharedHand;
 use crate::scratch::OwnFolder;
+use crate::unsettled::Unsettled;
+use crate::wheels::Shelf;
 use crate::workers::Written;
 use crate::writer::Wake;
 
@@ -60,6 +63,9 @@ struct Inner {
     /// The time that a caller gave last, for `wait`, which is given none. Before the first everything is due.
     last_now: AtomicI64,
     workers: Written,
+    hand: SharedHand,
+    unsettled: Unsettled,
+    wheels: Shelf,
     /// Only one closes; others wait until it is done.
     closing: tokio::sync::Mutex<()>,
     lock: Mutex<Option<File>>,
@@ -68,12 +74,21 @@ struct Inner {
 }
 
 impl SqliteStore {
-    pub(crate) fn new(main: Database, logs: Database, lock: File, folder: Option<OwnFolder>) -> Self {
+    pub(crate) fn new(
+        main: Database,
+        logs: Database,
+        lock: File,
+        wheels: Shelf,
+        folder: Option<OwnFolder>,
+    ) -> Self {
         let inner = Inner {
             main,
             logs,
             last_now: AtomicI64::new(i64::MAX),
             workers: Written::default(),
+            hand: SharedHand::default(),
+            unsettled: Unsettled::default(),
+            wheels,
             closing: tokio::sync::Mutex::new(()),
             lock: Mutex::new(Some(lock)),
             _folder: folder,
@@ -95,6 +110,9 @@ impl SqliteStore {
     /// free. Whoever uses the store afterwards gets `Closed`. Closing again does nothing.
     pub async fn close(&self) -> Result<(), StoreError> {
         let _alone = self.inner.closing.lock().await;
+        self.inner.wheels.close();
+        // Whoever looks at the file alone finds everything in its place. What cannot be put there is when it is opened again.
+        let _ = self.read_rows("close", |_| Ok(())).await;
         let (main, logs) = tokio::join!(self.inner.main.shut(), self.inner.logs.shut());
         let lock = self.inner.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The lock goes with the threads, so that the folder is not free before they have ended, even if nobody waits
@@ -142,6 +160,21 @@ impl SqliteStore {
 
     pub(crate) fn written_workers(&self) -> &Written {
         &self.inner.workers
+    }
+
+    /// The files of wheels.
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.inner.wheels
+    }
+
+    /// Who has which job.
+    pub(crate) fn hand(&self) -> &SharedHand {
+        &self.inner.hand
+    }
+
+    /// The rows that are not in the index yet.
+    pub(crate) fn unsettled(&self) -> &Unsettled {
+        &self.inner.unsettled
     }
 
     pub(crate) fn last_now(&self) -> &AtomicI64 {

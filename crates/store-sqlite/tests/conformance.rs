@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use pyoco_conformance::Subject;
-use pyoco_ports::Store;
+use pyoco_ports::{Store, WheelRecord};
 use pyoco_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
@@ -33,6 +33,16 @@ impl Subject for Folders {
         drop(store);
         let folders = self.0.lock().unwrap();
         Some(Arc::new(SqliteStore::open(folders.last().unwrap().path(), Options::default()).unwrap()))
+    }
+
+    async fn spoil(&self, _store: &Arc<dyn Store>, wheel: &WheelRecord) -> bool {
+        let folders = self.0.lock().unwrap();
+        let path = folders.last().unwrap().path().join("wheel-files").join(format!("{}.whl", wheel.sha256));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        true
     }
 }
 

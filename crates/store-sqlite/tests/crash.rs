@@ -15,7 +15,11 @@ use std::process::{Command, Stdio};
 
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Tag, Version};
 use pyoco_core::time::Timestamp;
-use pyoco_ports::{Append, Durability, EventLog, Job, LogLine, LogStream, LogTerms, TaskLogs, WorkQueue};
+use pyoco_core::view::{RunStatus, RunSummary};
+use pyoco_ports::{
+    Append, Durability, EventLog, Filter, IndexRow, Job, LogLine, LogStream, LogTerms, RunIndex, TaskLogs,
+    WorkQueue,
+};
 use pyoco_store_sqlite::{Options, SqliteStore};
 
 const FOLDER: &str = "PYOCO_CRASH_TEST_FOLDER";
@@ -49,6 +53,7 @@ async fn write(store: SqliteStore, number: usize) {
         // Killing the process must lose neither kind.
         append.durability = if number.is_multiple_of(2) { Durability::Full } else { Durability::Process };
         append.enqueue = Some(job(&execution));
+        append.row = Some(row(&execution, version + 1));
         // The lines first, so that there are never fewer of them than records.
         store.write_lines(&execution, lines(&name, version + 1), OPEN).await.unwrap();
         store.append(append).await.unwrap();
@@ -71,6 +76,40 @@ fn lines(execution: &str, version: u64) -> Vec<LogLine> {
         text: format!("{execution}:{version}:{number}"),
     };
     (0..LINES).map(line).collect()
+}
+
+fn row(execution: &ExecutionId, version: u64) -> IndexRow {
+    let at = Timestamp::from_micros(7);
+    IndexRow {
+        execution: execution.clone(),
+        version: Version(version),
+        summary: RunSummary {
+            run_id: execution.to_string(),
+            flow_name: "flow".to_owned(),
+            tag: Some(Tag::new("t").unwrap()),
+            tags: vec!["t".to_owned()],
+            tenant_id: None,
+            api_key_id: None,
+            status: RunStatus::Running,
+            updated_at: None,
+            heartbeat_at: None,
+            worker_id: None,
+            error: None,
+        },
+        created_at: at,
+        updated_at: at,
+        started_at: None,
+        ended_at: None,
+        cancel_requested_at: None,
+        workflow_sha256: None,
+        hidden: false,
+        next_timer: None,
+        wants_job: false,
+        waits: Vec::new(),
+        has_waited: false,
+        is_archived: false,
+        is_foreign: false,
+    }
 }
 
 fn job(execution: &ExecutionId) -> Job {
@@ -100,6 +139,8 @@ async fn what_was_acknowledged_survives_the_kill_of_the_process() {
             *version = there;
             written += there;
             let id = ExecutionId::new(name).unwrap();
+            let row = store.get(&id).await.unwrap();
+            assert_eq!(row.map_or(0, |row| row.version.0), there, "round {round}: the row of {name}");
             let texts = store.read_lines(&id, 0, usize::MAX).await.unwrap();
             // Those of the last batches may have come without their record; each is there as a whole.
             assert!(texts.len() >= records.len() * LINES, "round {round}: {name} has {} lines", texts.len());
@@ -113,6 +154,8 @@ async fn what_was_acknowledged_survives_the_kill_of_the_process() {
             let bytes: u64 = texts.iter().map(|(_, line)| line.text_bytes()).sum();
             assert_eq!((end.lines, end.bytes), (texts.len() as u64, bytes), "round {round}: {name}");
         }
+        let begun = known.values().filter(|version| **version > 0).count();
+        assert_eq!(store.list(&Filter::default(), 100).await.unwrap().rows.len(), begun, "round {round}");
         // A record and its job are one step.
         assert_eq!(store.depth(&Tag::new("t").unwrap()).await.unwrap(), written, "round {round}");
     }

@@ -53,9 +53,10 @@ async fn a_job_in_the_hand_of_a_lost_process_is_delivered_again_at_once() {
     store.extend(&first[0], HOUR, at(5)).await.unwrap();
     drop(store);
     let store = open(folder.path());
-    // Long before their leases would have ended, in their old order, and as a second delivery.
+    // Long before their leases would have ended, and in their old order. How often they were delivered went with the process: who was
+    // lost over an execution is counted in its log.
     let again = take(&store, 9, 10).await;
-    assert_eq!(shown(&again), [("a", 2), ("b", 2), ("c", 1)]);
+    assert_eq!(shown(&again), [("a", 1), ("b", 1), ("c", 1)]);
     assert_eq!(again[0].id, first[0].id);
     // A lease of this process holds as ever.
     assert_eq!(shown(&take(&store, 9, 20).await), []);
@@ -63,7 +64,7 @@ async fn a_job_in_the_hand_of_a_lost_process_is_delivered_again_at_once() {
     store.close().await.unwrap();
     // Also after an orderly end: whoever held one has not come back.
     let store = open(folder.path());
-    assert_eq!(shown(&take(&store, 9, 30).await), [("b", 3), ("c", 2)]);
+    assert_eq!(shown(&take(&store, 9, 30).await), [("b", 1), ("c", 1)]);
 }
 
 #[tokio::test]
@@ -75,15 +76,15 @@ async fn a_delay_that_was_asked_for_outlives_the_process() {
     }
     let taken = take(&store, 3, 0).await;
     store.nak(&taken[0], Millis(60_000), at(0)).await.unwrap();
-    // Given back, then extended by one who did not know: it stays put off.
+    // Given back, then extended by one who did not know: that changes nothing.
     store.nak(&taken[1], Millis(1), at(0)).await.unwrap();
     store.extend(&taken[1], Millis(90_000), at(0)).await.unwrap();
+    assert_eq!(shown(&take(&store, 9, 0).await), []);
     drop(store);
     let store = open(folder.path());
-    assert_eq!(shown(&take(&store, 9, 1).await), [("held", 2)]);
+    assert_eq!(shown(&take(&store, 9, 1).await), [("put-off", 2), ("held", 1)]);
     assert_eq!(shown(&take(&store, 9, 59_999).await), []);
     assert_eq!(shown(&take(&store, 9, 60_000).await), [("delayed", 2)]);
-    assert_eq!(shown(&take(&store, 9, 90_000).await), [("put-off", 2)]);
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ fn call(name: &str) -> Call {
         task,
         context: Context::default(),
         loops: Vec::new(),
+        wheels: None,
         trace: None,
     }
 }
@@ -85,7 +86,7 @@ async fn main() {
 
     for hosts in [1, 2, 4, 8] {
         let many = runtime(folder.path(), hosts);
-        many.warm_up().await.unwrap();
+        many.warm_up(None).await.unwrap();
         // Every process imports the module before the clock starts.
         let mut first = JoinSet::new();
         for _ in 0..hosts * 4 {

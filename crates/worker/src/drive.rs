@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyoco_core::command::{
-    ChooseNode, ClaimExecution, Command, ConfirmNodeStopped, FailNode, Issuer, ReleaseExecution, Request,
-    StartNode, SucceedNode,
+    ChooseNode, ClaimExecution, Command, ConfirmNodeStopped, FailExecution, FailNode, Issuer,
+    ReleaseExecution, Request, StartNode, SucceedNode,
 };
 use pyoco_core::decide::{Answer, Batch};
 use pyoco_core::event::ErrorInfo;
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::attempt;
 use crate::runtime::{Call, End, Urgency};
+use crate::wheels::{Outfit, Standing, WheelFolder};
 use crate::worker::{AFTER_FAILURE, Drain, Shared};
 
 /// How the driving of an execution ended for this worker.
@@ -48,6 +49,8 @@ pub(crate) enum Claimed<'a> {
     Yes(Box<Drive<'a>>, Box<Glance>),
     /// It is not.
     No(Result<Answer, Rejection>),
+    /// Its log says something else of wheels than it did when they were brought here.
+    OtherWheels,
 }
 
 /// One attempt of a node. A report that is sent again because nobody knows whether it arrived must not be taken for one of the
@@ -75,6 +78,8 @@ pub(crate) struct Drive<'a> {
     ended: Vec<(Try, End)>,
     /// Told when the worker is to stop.
     drain: watch::Receiver<Drain>,
+    /// What all its tasks run with.
+    wheels: Option<Arc<WheelFolder>>,
 }
 
 impl<'a> Drive<'a> {
@@ -84,6 +89,7 @@ impl<'a> Drive<'a> {
         execution: &ExecutionId,
         flow: &str,
         claim: ClaimExecution,
+        outfit: &Outfit,
     ) -> Result<Claimed<'a>, EngineError> {
         let (worker, now) = (&shared.options.worker, shared.now());
         let issuer = |epoch| Issuer::Worker { id: worker.clone(), epoch };
@@ -92,12 +98,15 @@ impl<'a> Drive<'a> {
         // Before the claim, so that nothing is missed that happens after it.
         let watcher = shared.engine.watch(execution);
         let decided = shared.engine.transact(execution, Durability::Process, |batch| {
+            if Standing::of(batch.state()) != outfit.standing {
+                return Decided { value: Err(None), effects: Vec::new() };
+            }
             let (epoch, effects) = match batch.decide(&request) {
                 Ok(Answer { outcome: Outcome::Claimed(epoch), effects }) => (epoch, effects),
                 other => {
                     // A claim may be what ends an execution; what follows from that is to be done as well.
                     let effects = other.as_ref().map(|answer| answer.effects.clone()).unwrap_or_default();
-                    return Decided { value: Err(other), effects };
+                    return Decided { value: Err(Some(other)), effects };
                 }
             };
             let issuer = issuer(epoch);
@@ -106,14 +115,17 @@ impl<'a> Drive<'a> {
             let started = if may_start { turn.start(shared.options.task_slots) } else { Vec::new() };
             let state = turn.batch.state();
             let traces_all = shared.options.traces_all;
-            let calls: Vec<Call> =
-                started.into_iter().filter_map(|number| call(state, number, traces_all)).collect();
+            let calls: Vec<Call> = started
+                .into_iter()
+                .filter_map(|number| call(state, number, outfit.folder.as_ref(), traces_all))
+                .collect();
             let glance = Box::new(Glance::of(&turn, epoch));
             Decided { value: Ok((epoch, glance, calls)), effects: turn.effects }
         });
         let (epoch, glance, calls) = match decided.await? {
             Ok(begun) => begun,
-            Err(answer) => return Ok(Claimed::No(answer)),
+            Err(Some(answer)) => return Ok(Claimed::No(answer)),
+            Err(None) => return Ok(Claimed::OtherWheels),
         };
         let mut drive = Self {
             shared,
@@ -127,11 +139,37 @@ impl<'a> Drive<'a> {
             owners: HashMap::new(),
             ended: Vec::new(),
             drain: shared.drain.clone(),
+            wheels: outfit.folder.clone(),
         };
         for call in calls {
             drive.hand_out(call);
         }
         Ok(Claimed::Yes(Box::new(drive), glance))
+    }
+
+    /// Claims an execution that cannot be run here, and fails it in the same record. What came of the claim if it was none.
+    pub(crate) async fn claim_to_fail(
+        shared: &Shared,
+        execution: &ExecutionId,
+        claim: ClaimExecution,
+        failure: FailExecution,
+    ) -> Result<Result<(), Result<Answer, Rejection>>, EngineError> {
+        let (worker, now) = (&shared.options.worker, shared.now());
+        let issuer = |epoch| Issuer::Worker { id: worker.clone(), epoch };
+        let request = Request::new(issuer(Epoch(0)), now, claim);
+        let decided = shared.engine.transact(execution, Durability::Full, |batch| {
+            let (epoch, mut effects) = match batch.decide(&request) {
+                Ok(Answer { outcome: Outcome::Claimed(epoch), effects }) => (epoch, effects),
+                other => {
+                    let effects = other.as_ref().map(|answer| answer.effects.clone()).unwrap_or_default();
+                    return Decided { value: Err(other), effects };
+                }
+            };
+            let failed = batch.decide(&Request::new(issuer(epoch), now, failure.clone()));
+            effects.extend(failed.as_ref().map(|answer| answer.effects.clone()).unwrap_or_default());
+            Decided { value: failed.map(|_| ()).map_err(Err), effects }
+        });
+        decided.await
     }
 
     /// The epoch of the claim.
@@ -227,7 +265,7 @@ impl<'a> Drive<'a> {
         } else {
             Durability::Full
         };
-        let stops = &self.stops;
+        let (stops, wheels) = (&self.stops, self.wheels.as_ref());
         let decided = shared.engine.transact(&self.execution, durability, |batch| {
             let mut turn = Turn { batch, issuer, now, effects: Vec::new(), is_full: false };
             let recorded = ended.iter().take_while(|(of, end)| turn.record(of, end)).count();
@@ -241,7 +279,7 @@ impl<'a> Drive<'a> {
             let state = turn.batch.state();
             let traces_all = shared.options.traces_all;
             let calls: Vec<Call> =
-                started.into_iter().filter_map(|number| call(state, number, traces_all)).collect();
+                started.into_iter().filter_map(|number| call(state, number, wheels, traces_all)).collect();
             let glance = Glance::of(&turn, epoch);
             Decided { value: (glance, calls, recorded), effects: turn.effects }
         });
@@ -488,7 +526,12 @@ impl Turn<'_, '_> {
 }
 
 /// Everything an attempt may see.
-fn call(state: &State, number: NodeNumber, traces_all: bool) -> Option<Call> {
+fn call(
+    state: &State,
+    number: NodeNumber,
+    wheels: Option<&Arc<WheelFolder>>,
+    traces_all: bool,
+) -> Option<Call> {
     let (id, node) = state.node(number)?;
     let caller = state.traced_by();
     let is_traced = traces_all || caller.is_some();
@@ -501,6 +544,7 @@ fn call(state: &State, number: NodeNumber, traces_all: bool) -> Option<Call> {
         plan: state.plan.clone()?,
         context: state.context.clone(),
         loops: state.loops_around(number),
+        wheels: wheels.cloned(),
         trace: trace.map(|run| run.of_attempt(&state.id, id, node.attempt)),
     })
 }

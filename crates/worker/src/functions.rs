@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 
 use crate::message::JobMessage;
 use crate::runtime::{Call, End, Flows, LoadError, Runtime, Stop};
+use crate::wheels::WheelFolder;
 
 /// Callables of this module are ours.
 const MODULE: &str = "rust:";
@@ -169,10 +170,10 @@ impl Functions {
 
 #[async_trait]
 impl Flows for Functions {
-    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
+    async fn plan(&self, job: &JobMessage, wheels: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError> {
         match (&job.workflow_yaml, self.plans.get(&job.flow_name), &self.otherwise) {
             (None, Some(plan), _) => Ok(plan.clone()),
-            (_, _, Some((flows, _))) => flows.plan(job).await,
+            (_, _, Some((flows, _))) => flows.plan(job, wheels).await,
             (_, _, None) => Err(LoadError::NotFound(job.flow_name.clone())),
         }
     }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pyoco_core::command::{ClaimExecution, DeadLetter, FailExecution, Issuer, Request};
+use pyoco_core::decide;
 use pyoco_core::event::ErrorInfo;
 use pyoco_core::ids::{Epoch, ExecutionId, WorkerId};
 use pyoco_core::notice::Notice;
-use pyoco_core::outcome::{Outcome, Reason};
+use pyoco_core::outcome::{Outcome, Reason, Rejection};
 use pyoco_core::state::{Phase, State};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunStatus;
@@ -19,7 +20,8 @@ use serde_json::json;
 use crate::drive::{Claimed, Drive, Driven};
 use crate::message::{InvalidJob, JobMessage};
 use crate::runtime::LoadError;
-use crate::worker::Shared;
+use crate::wheels::{Outfit, Standing, WheelError};
+use crate::worker::{Drain, Shared};
 
 /// A job of an execution that nobody knows comes back after this pause, so often, before it is given up.
 const UNKNOWN_PAUSE: Millis = Millis(5_000);
@@ -45,6 +47,7 @@ struct Seen {
     has_plan: bool,
     owner: Option<WorkerId>,
     updated_at: Option<Timestamp>,
+    wheels: Standing,
 }
 
 impl Seen {
@@ -55,6 +58,7 @@ impl Seen {
             has_plan: state.plan.is_some(),
             owner: state.claim.as_ref().map(|claim| claim.worker.clone()),
             updated_at: state.updated_at,
+            wheels: Standing::of(state),
         }
     }
 }
@@ -160,8 +164,24 @@ impl Shared {
             }
             Phase::Started | Phase::Failing | Phase::Canceling => {}
         }
+        let outfit = match seen.phase {
+            Phase::Started => match self.outfit_or_stop(seen.wheels.clone()).await {
+                Some(Ok(outfit)) => outfit,
+                // Nothing of it is claimed yet: another worker may have it at once.
+                None => return Ok((Answer::Nak(Millis(0)), None)),
+                Some(Err(error)) => return self.cannot_equip(message, delivery, &seen, error).await,
+            },
+            // Nothing of it is started any more.
+            Phase::Absent
+            | Phase::Created
+            | Phase::Failing
+            | Phase::Canceling
+            | Phase::Completed
+            | Phase::Failed
+            | Phase::Canceled => Outfit::none(seen.wheels.clone()),
+        };
         let plan = match (seen.has_plan, seen.phase) {
-            (false, Phase::Started) => match self.flows.plan(message).await {
+            (false, Phase::Started) => match self.flows.plan(message, outfit.folder.as_deref()).await {
                 Ok(plan) => Some(plan),
                 Err(error) => return self.cannot_load(message, delivery, &error).await,
             },
@@ -172,30 +192,16 @@ impl Shared {
             worker_id: self.options.worker.clone(),
             owner_expired: self.is_gone(&message.run_id, &seen).await?,
             plan,
+            wheels: outfit.used.clone(),
         };
         // Before the claim, so that nothing is missed that is said after it.
         let listening = self.engine.listen(&message.run_id).await?;
-        let (drive, begun) = match Drive::claim(self, &message.run_id, &message.flow_name, claim).await? {
+        let claimed = Drive::claim(self, &message.run_id, &message.flow_name, claim, &outfit).await?;
+        let (drive, begun) = match claimed {
             Claimed::Yes(drive, begun) => (drive, begun),
-            Claimed::No(Ok(answer)) => {
-                return Ok(match answer.outcome {
-                    Outcome::AlreadyEnded(_) => {
-                        self.engine.show_again(&message.run_id).await?;
-                        (Answer::Ack, None)
-                    }
-                    Outcome::Claimed(_) | Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
-                        (Answer::Silence, None)
-                    }
-                    Outcome::AlreadyCanceling | Outcome::AlreadyCanceled | Outcome::AlreadyArchived => {
-                        (Answer::Silence, None)
-                    }
-                });
-            }
-            // A live claim came from another job: this one is superfluous.
-            Claimed::No(Err(rejection)) if matches!(rejection.reason, Reason::ClaimHeld(_)) => {
-                return Ok((Answer::Ack, None));
-            }
-            Claimed::No(Err(rejection)) => return Err(rejection.into()),
+            Claimed::No(refused) => return self.not_claimed(message, refused).await,
+            // Another worker has said so in the meantime, and it is said once.
+            Claimed::OtherWheels => return Box::pin(self.attend(delivery, message, held)).await,
         };
         held.store(drive.epoch().0, Ordering::Relaxed);
         let _driven = self.drives(&message.run_id);
@@ -231,6 +237,93 @@ impl Shared {
                 (Answer::Silence, None)
             }
         })
+    }
+
+    /// What a claim that is none means for its job.
+    async fn not_claimed(
+        &self,
+        message: &JobMessage,
+        refused: Result<decide::Answer, Rejection>,
+    ) -> Result<Attended, EngineError> {
+        match refused {
+            Ok(answer) => Ok(match answer.outcome {
+                Outcome::AlreadyEnded(_) => {
+                    self.engine.show_again(&message.run_id).await?;
+                    (Answer::Ack, None)
+                }
+                Outcome::Claimed(_) | Outcome::Accepted | Outcome::Repeated(_) | Outcome::Unchanged => {
+                    (Answer::Silence, None)
+                }
+                Outcome::AlreadyCanceling | Outcome::AlreadyCanceled | Outcome::AlreadyArchived => {
+                    (Answer::Silence, None)
+                }
+            }),
+            // A live claim came from another job: this one is superfluous.
+            Err(rejection) if matches!(rejection.reason, Reason::ClaimHeld(_)) => Ok((Answer::Ack, None)),
+            Err(rejection) => Err(rejection.into()),
+        }
+    }
+
+    /// The same, unless the worker is told to stop before they are here: an installation may take minutes.
+    async fn outfit_or_stop(&self, standing: Standing) -> Option<Result<Outfit, WheelError>> {
+        let mut drain = self.drain.clone();
+        tokio::select! {
+            biased;
+            outfit = self.outfit(standing) => Some(outfit),
+            _ = drain.wait_for(|now| *now > Drain::No) => None,
+        }
+    }
+
+    /// The wheels that a run uses here: those it began with, or the current ones if it begins now.
+    async fn outfit(&self, standing: Standing) -> Result<Outfit, WheelError> {
+        match (&standing.used, &self.wheels) {
+            (Some(used), _) if used.is_empty() => Ok(Outfit::none(standing)),
+            (Some(used), Some(wheels)) => {
+                let folder = wheels.bring(used).await?;
+                Ok(Outfit { used: None, folder, standing })
+            }
+            (Some(used), None) => {
+                let names: Vec<&str> = used.iter().map(|wheel| wheel.name.as_str()).collect();
+                Err(WheelError::Off(names.join(", ")))
+            }
+            (None, Some(wheels)) if standing.may_fix => {
+                let current = wheels.current();
+                Ok(Outfit { used: Some(current.used), folder: current.folder, standing })
+            }
+            (None, _) => Ok(Outfit::none(standing)),
+        }
+    }
+
+    /// A run whose wheels are not here. It has begun, so only who holds it may fail it.
+    async fn cannot_equip(
+        &self,
+        message: &JobMessage,
+        delivery: &Delivery,
+        seen: &Seen,
+        error: WheelError,
+    ) -> Result<Attended, EngineError> {
+        let (run_id, worker_id) = (&message.run_id, &self.options.worker);
+        let (flow_name, tag) = (&message.flow_name, &delivery.tag);
+        if error.is_passing() || (!error.is_final() && delivery.number <= UNKNOWN_TRIES) {
+            notice!(error, Notice::WheelSyncFailed, %run_id, flow_name, %tag, %worker_id, reason = %error);
+            return Ok((Answer::Nak(UNKNOWN_PAUSE), None));
+        }
+        notice!(error, Notice::ExecutionFailed, %run_id, flow_name, %tag, %worker_id, reason = %error);
+        let claim = ClaimExecution {
+            job: delivery.id.clone(),
+            worker_id: worker_id.clone(),
+            owner_expired: self.is_gone(run_id, seen).await?,
+            plan: None,
+            wheels: None,
+        };
+        let failure = FailExecution {
+            error: ErrorInfo::new("WHEELS_MISSING", error.to_string()),
+            dead_letter: Some(DeadLetter::ExecutionError),
+        };
+        match Drive::claim_to_fail(self, run_id, claim, failure).await? {
+            Ok(()) => Ok((Answer::Ack, Some(RunStatus::Failed))),
+            Err(refused) => self.not_claimed(message, refused).await,
+        }
     }
 
     /// Whether the worker that holds an execution is not there any more: it was not heard for too long, or it was an earlier process

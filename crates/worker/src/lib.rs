@@ -22,10 +22,12 @@ pub mod process;
 pub mod python;
 mod registry;
 mod runtime;
+mod wheels;
 mod worker;
 
 pub use functions::{Functions, InvalidFlow, RustFlow, RustTask};
 pub use local::LocalRuntime;
 pub use message::{InvalidJob, JobMessage};
 pub use runtime::{Call, End, Flows, LoadError, Runtime, Stop, Urgency};
+pub use wheels::{WheelFolder, WheelOptions};
 pub use worker::{Options, Worker};

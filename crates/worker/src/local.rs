@@ -11,6 +11,7 @@ use crate::flows::FlowSources;
 use crate::process::CommandRuntime;
 use crate::python::{PythonOptions, PythonRuntime};
 use crate::runtime::{Call, End, Runtime, Stop};
+use crate::wheels::WheelFolder;
 
 /// Runs each task the way its plan says.
 #[derive(Debug)]
@@ -32,14 +33,19 @@ impl LocalRuntime {
         FlowSources::new(self.python.clone())
     }
 
-    /// Starts the processes that are kept warm. An error says why no Python task can run.
-    pub async fn warm_up(&self) -> Result<(), String> {
-        self.python.warm_up().await
+    /// Starts the processes that are kept warm, for runs with these wheels. An error says why no Python task can run.
+    pub async fn warm_up(&self, wheels: Option<&WheelFolder>) -> Result<(), String> {
+        self.python.warm_up(wheels).await
     }
 
-    /// Imports the flow resolver, if there is one. An error says why there is none.
-    pub async fn check_resolver(&self) -> Result<(), String> {
-        self.python.check_resolver().await
+    /// Whether flows may come from a resolver.
+    pub fn has_resolver(&self) -> bool {
+        self.python.has_resolver()
+    }
+
+    /// Imports the flow resolver, if there is one, which may be in a wheel. An error says why there is none.
+    pub async fn check_resolver(&self, wheels: Option<&WheelFolder>) -> Result<(), String> {
+        self.python.check_resolver(wheels).await
     }
 
     /// Ends the processes of Python tasks. Attempts that still run end with their futures.

@@ -13,6 +13,7 @@ use pyoco_ports::WorkerRecord;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::wheels::disabled;
 use crate::worker::Shared;
 use pyoco_core::notice::Notice;
 
@@ -65,6 +66,11 @@ impl Registry {
         self.changed.notify_one();
     }
 
+    /// Something else of the record has changed.
+    pub(crate) fn has_news(&self) {
+        self.changed.notify_one();
+    }
+
     fn is_busy(&self) -> bool {
         !self.facts().running.is_empty()
     }
@@ -104,12 +110,7 @@ impl Registry {
             "stop_reason": facts.stopped_at.map(|_| "graceful_shutdown"),
             "updated_at": seen,
             "concurrency": shared.options.concurrency,
-            "wheel_sync": {
-                "enabled": false, "last_result": "disabled", "last_attempt_at": null, "last_success_at": null,
-                "last_synced_at": null, "last_error": null, "selected_count": 0, "updated_count": 0,
-                "removed_count": 0, "skipped_incompatible_count": 0, "selected_wheels": [], "updated_wheels": [],
-                "removed_wheels": [], "skipped_incompatible": [], "installed_wheels": [],
-            },
+            "wheel_sync": shared.wheels.as_ref().map_or_else(disabled, |wheels| wheels.shown()),
         })
     }
 }

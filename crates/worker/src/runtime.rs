@@ -12,12 +12,13 @@ use pyoco_core::trace::TraceContext;
 use tokio::sync::watch;
 
 use crate::JobMessage;
+use crate::wheels::WheelFolder;
 
 /// Where the plan of a flow comes from.
 #[async_trait]
 pub trait Flows: Send + Sync {
-    /// The plan for a job. Asked once for an execution: the first claim fixes it.
-    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError>;
+    /// The plan for a job whose modules may come from wheels. Asked once for an execution: the first claim fixes it.
+    async fn plan(&self, job: &JobMessage, wheels: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError>;
 }
 
 /// Why a flow cannot be run at all.
@@ -56,6 +57,8 @@ pub struct Call {
     pub context: Context,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopFrame>,
+    /// The wheels that the execution runs with, if there are any; all its tasks have the same.
+    pub wheels: Option<Arc<WheelFolder>>,
     /// The span of this attempt, for whoever traces it further; `None` if nobody traces the execution.
     pub trace: Option<TraceContext>,
 }

@@ -16,6 +16,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::registry::Registry;
 use crate::runtime::{Flows, Runtime};
+use crate::wheels::{WheelFolder, WheelOptions, Wheelhouse};
 
 /// After a failure of the store, so long before the next try.
 pub(crate) const AFTER_FAILURE: Duration = Duration::from_millis(500);
@@ -53,6 +54,8 @@ pub struct Options {
     pub drain_for: Duration,
     /// Whether executions are traced whose caller traces nothing.
     pub traces_all: bool,
+    /// How it installs wheels; `None`: it does not.
+    pub wheels: Option<WheelOptions>,
 }
 
 impl Options {
@@ -74,6 +77,7 @@ impl Options {
             disconnect_after: Millis(20_000),
             drain_for: Duration::from_secs(25),
             traces_all: false,
+            wheels: None,
         }
     }
 }
@@ -89,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) env: HashMap<String, String>,
     pub(crate) drain: watch::Receiver<Drain>,
     pub(crate) registry: Registry,
+    /// Its wheels, if it installs any.
+    pub(crate) wheels: Option<Wheelhouse>,
     /// Answers to the queue that are on their way.
     pub(crate) answers: TaskTracker,
     /// Jobs that are being attended to.
@@ -192,6 +198,10 @@ impl Worker {
         let registry = Registry::default();
         let answers = TaskTracker::new();
         let (in_hand, driven) = (Held::default(), Held::default());
+        let wheels = options.wheels.clone().map(|wheels| {
+            let tags = options.tags.iter().map(|tag| tag.as_str().to_owned()).collect();
+            Wheelhouse::new(wheels, tags, engine.store().clone(), clock.clone())
+        });
         let shared = Shared {
             engine,
             options,
@@ -201,6 +211,7 @@ impl Worker {
             env,
             drain: receiver,
             registry,
+            wheels,
             answers,
             in_hand,
             driven,
@@ -221,14 +232,35 @@ impl Worker {
         });
     }
 
+    /// Looks at the shelf of wheels if it is time to, which it is at first. What a run that begins now would have installed.
+    pub async fn sync_wheels(&self) -> Option<Arc<WheelFolder>> {
+        let wheels = self.shared.wheels.as_ref()?;
+        // Whoever is busy with an installation is in the registry too.
+        self.report();
+        self.shared.sync_wheels().await;
+        wheels.current().folder
+    }
+
     /// Waits for one job, up to `patience`, and sees it through. `None` when none came, or it was none.
     pub async fn run_once(&self, patience: Duration) -> Result<Option<ExecutionId>, StoreError> {
         let _busy = self.busy.read().await;
         self.report();
         let shared = &self.shared;
+        if !shared.sync_wheels().await {
+            return Ok(None);
+        }
+        if !shared.knows_wheels() {
+            let _ = tokio::time::timeout(patience, shared.wheels_due()).await;
+            if !shared.sync_wheels().await || !shared.knows_wheels() {
+                return Ok(None);
+            }
+        }
         let mut taken = shared.take(1).await?;
         if taken.is_empty() {
             shared.engine.store().wait(&shared.options.tags, patience).await?;
+            if !shared.sync_wheels().await {
+                return Ok(None);
+            }
             taken = shared.take(1).await?;
         }
         let Some(delivery) = taken.pop() else { return Ok(None) };
@@ -245,8 +277,13 @@ impl Worker {
         let mut drain = shared.drain.clone();
         let mut jobs: JoinSet<()> = JoinSet::new();
         while shared.drain() == Drain::No {
+            // Before a job is taken, so that it begins with what is on the shelf now. What runs keeps what it began with.
+            if !shared.sync_wheels().await {
+                break;
+            }
+            let may_take = shared.knows_wheels();
             let free = shared.options.concurrency.saturating_sub(jobs.len());
-            if free > 0 {
+            if free > 0 && may_take {
                 match shared.take(free).await {
                     Ok(taken) => {
                         for delivery in taken {
@@ -260,11 +297,12 @@ impl Worker {
                     }
                 }
             }
-            let has_room = jobs.len() < shared.options.concurrency;
+            let has_room = may_take && jobs.len() < shared.options.concurrency;
             tokio::select! {
                 _ = drain.changed() => {}
                 Some(_) = jobs.join_next() => {}
                 _ = shared.engine.store().wait(&shared.options.tags, Duration::from_secs(1)), if has_room => {}
+                () = shared.wheels_due() => {}
             }
         }
         // What is in hand is finished or given back; nothing is left behind.
@@ -314,6 +352,37 @@ fn press(drain: &watch::Sender<Drain>, to: Drain) {
 }
 
 impl Shared {
+    /// Looks at the shelf of wheels if it is time to. A worker that is to stop does not wait for an installation; then this is
+    /// `false`, and nothing is to be taken any more.
+    async fn sync_wheels(&self) -> bool {
+        let Some(wheels) = &self.wheels else { return true };
+        let mut drain = self.drain.clone();
+        tokio::select! {
+            biased;
+            _ = drain.wait_for(|now| *now > Drain::No) => false,
+            is_news = wheels.sync_if_due(&self.options.worker) => {
+                if is_news {
+                    self.registry.has_news();
+                }
+                true
+            }
+        }
+    }
+
+    /// Whether it is known what a run begins with. A worker that could never install what is on the shelf takes nothing: a run that it
+    /// let begin without would keep that for good.
+    fn knows_wheels(&self) -> bool {
+        self.wheels.as_ref().is_none_or(|wheels| wheels.current().is_known)
+    }
+
+    /// Returns when the shelf of wheels is to be looked at; never if it is none of this worker's business.
+    async fn wheels_due(&self) {
+        match &self.wheels {
+            Some(wheels) => wheels.due().await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn take(&self, most: usize) -> Result<Vec<pyoco_ports::Delivery>, StoreError> {
         let options = &self.options;
         self.engine.store().take(&options.tags, &options.worker, most, options.lease, self.now()).await

@@ -19,7 +19,7 @@ use pyoco_worker::{Flows as _, LoadError};
 use serde_json::json;
 
 async fn plan(ground: &Ground, flow: &str, yaml: Option<&str>) -> Result<Arc<Plan>, LoadError> {
-    ground.runtime.flows().plan(&job(flow, yaml)).await
+    ground.runtime.flows().plan(&job(flow, yaml), None).await
 }
 
 #[tokio::test]

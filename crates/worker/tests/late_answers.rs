@@ -24,7 +24,7 @@ struct OneFlow(Arc<Plan>);
 
 #[async_trait]
 impl Flows for OneFlow {
-    async fn plan(&self, _job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
+    async fn plan(&self, _job: &JobMessage, _: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError> {
         Ok(self.0.clone())
     }
 }

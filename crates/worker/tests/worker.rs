@@ -52,7 +52,7 @@ struct OneFlow(Arc<Plan>);
 
 #[async_trait]
 impl Flows for OneFlow {
-    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
+    async fn plan(&self, job: &JobMessage, _: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError> {
         if job.flow_name == "nowhere" {
             Err(LoadError::NotFound(job.flow_name.clone()))
         } else {

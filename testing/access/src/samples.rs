@@ -50,6 +50,7 @@ enum Body {
     Json(Value),
     Yaml,
     Form,
+    Wheel,
 }
 
 const FLOW: &str = "version: 1\nflow: {graph: 'flow >> hello'}\ntasks: {hello: {callable: 'hello:greet'}}\n";
@@ -85,6 +86,12 @@ impl Sample {
                 let file = Part::bytes(FLOW.as_bytes()).file_name("flow.yaml");
                 request.multipart(Form::new().part("workflow", file).text("flow_name", "main"))
             }
+            Body::Wheel => {
+                // A package is taken once in a version, whoever sends it.
+                let package = format!("demo-{}", uuid::Uuid::new_v4().simple());
+                let (name, bytes) = pyoco_testkit::wheel(&package, "1", &[]);
+                request.multipart(Form::new().part("wheel", Part::bytes(bytes).file_name(name)))
+            }
         }
     }
 }
@@ -95,6 +102,7 @@ pub fn samples(scene: &Scene) -> Vec<Sample> {
         // First: others have done nothing yet that it could show.
         Sample::new("GET", "/audit", "/audit").for_others(Others::Apart),
         Sample::new("GET", "/", "/").for_others(Others::Shared),
+        Sample::new("GET", "/static/{*path}", "/static/app.0a1B_-c2.js").for_others(Others::Shared),
         Sample::new("GET", "/health", "/health").for_others(Others::Shared),
         Sample::new("GET", "/metrics", "/metrics").for_others(Others::Shared),
         Sample::new("GET", "/openapi.json", "/openapi.json").for_others(Others::Shared),
@@ -107,6 +115,7 @@ pub fn samples(scene: &Scene) -> Vec<Sample> {
             .json(json!({"hidden": false}))
             .for_others(Others::Shared),
     ];
+    all.extend(wheels(scene));
     all.extend(runs(scene));
     all.extend(jobs(scene));
     all.extend(graphs());
@@ -121,6 +130,21 @@ pub fn samples(scene: &Scene) -> Vec<Sample> {
     all
 }
 
+/// Wheels are everybody's, as the workers are that install them.
+fn wheels(scene: &Scene) -> Vec<Sample> {
+    let at = |name: &str| format!("/wheels/{name}");
+    vec![
+        Sample::new("GET", "/wheels", "/wheels").for_others(Others::Shared),
+        Sample { body: Body::Wheel, ..Sample::new("POST", "/wheels", "/wheels") }.for_others(Others::Own),
+        Sample::new("GET", "/wheels/history", "/wheels/history").for_others(Others::Shared),
+        Sample::new("GET", "/wheels/{wheel_name}", at(&scene.wheel)).for_others(Others::Shared),
+        // One that is not there: whoever may could delete it but once.
+        Sample::new("DELETE", "/wheels/{wheel_name}", at("none-1-py3-none-any.whl"))
+            .answered(404)
+            .for_others(Others::Shared),
+    ]
+}
+
 fn runs(scene: &Scene) -> Vec<Sample> {
     let at = |rest: &str| format!("/runs/{}{rest}", scene.run);
     vec![
@@ -130,8 +154,11 @@ fn runs(scene: &Scene) -> Vec<Sample> {
             .for_others(Others::Own),
         // A run of that name; there is none.
         Sample::new("GET", "/runs/yaml", "/runs/yaml").answered(404),
+        Sample::new("GET", "/runs/watch", "/runs/watch?timeout_sec=1").for_others(Others::Shared),
         Sample::new("GET", "/runs/{run_id}", at("")),
         Sample::new("GET", "/runs/{run_id}/tasks", at("/tasks")),
+        Sample::new("GET", "/runs/{run_id}/plan", at("/plan")),
+        Sample::new("GET", "/runs/{run_id}/explain", at("/explain")),
         Sample::new("GET", "/runs/{run_id}/watch", at("/watch")),
         Sample::new("GET", "/runs/{run_id}/logs", at("/logs")),
         Sample::new("GET", "/runs/{run_id}/logs/stream", at("/logs/stream")),

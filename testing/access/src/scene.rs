@@ -1,11 +1,14 @@
 //! What Ann has: something of every kind, in a state in which every request about it can be followed.
 
+use async_trait::async_trait;
 use pyoco_core::ids::WorkerId;
 use pyoco_engine::Clock as _;
-use pyoco_ports::WorkerRecord;
+use pyoco_ports::{NewWheel, StoreError, WheelBytes, WorkerRecord};
 use pyoco_testing_executions::Site;
 use pyoco_testing_jobs::{submitted_with, write};
+use pyoco_wheels::{Sha256Digest, WheelName};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// A word that stands in what she has, and nowhere else.
 pub(crate) const MARK: &str = "anns-own";
@@ -33,6 +36,8 @@ pub struct Scene {
     pub failed: [String; 2],
     /// A worker.
     pub worker: &'static str,
+    /// A wheel.
+    pub wheel: String,
 }
 
 impl Scene {
@@ -58,6 +63,7 @@ impl Scene {
             waiting: waiting(ann, &body).await,
             failed: [failed(ann, &body).await, failed(ann, &body).await],
             worker: "shared-worker",
+            wheel: wheel(ann).await,
         };
         write(ann, &made.job, &[MARK]).await;
         let worker = WorkerId::new(made.worker).unwrap();
@@ -83,6 +89,31 @@ impl Scene {
             state.push(ann.shown(&path).await);
         }
         json!(state)
+    }
+}
+
+/// Puts a wheel on the shelf. Nobody did, so its history names nobody.
+async fn wheel(ann: &Site) -> String {
+    let (name, bytes) = pyoco_testkit::wheel("shared", "1", &[]);
+    let wheel = NewWheel {
+        name: WheelName::parse(&name).unwrap(),
+        size_bytes: bytes.len() as u64,
+        sha256: Sha256Digest::of_bytes(Sha256::digest(&bytes).into()),
+        at: ann.hands.now(),
+        tags: Vec::new(),
+        content_type: "application/octet-stream".to_owned(),
+    };
+    ann.engine.store().put_wheel(wheel, &mut Once(Some(bytes))).await.unwrap().unwrap();
+    name
+}
+
+/// Bytes in one piece.
+struct Once(Option<Vec<u8>>);
+
+#[async_trait]
+impl WheelBytes for Once {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.take())
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pyoco_core::time::{Millis, Timestamp};
-use pyoco_ports::Store;
+use pyoco_ports::{Store, WheelRecord};
 
 pub use differential::{differ, differ_in_real_time};
 
@@ -53,6 +53,21 @@ pub trait Subject: Send + Sync {
     /// Whether the oldest job of several tags comes first. A store with a queue for each tag can say that of each tag alone.
     fn orders_tags_together(&self) -> bool {
         true
+    }
+
+    /// The same store as another process has it; `None` if only one can have it.
+    async fn beside(&self, _store: &Arc<dyn Store>) -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    /// Makes what is stored of a wheel something else than what its record says; `false` if nobody can.
+    async fn spoil(&self, _store: &Arc<dyn Store>, _wheel: &WheelRecord) -> bool {
+        false
+    }
+
+    /// How long events of the history of wheels are kept.
+    fn wheel_history_ttl(&self) -> Millis {
+        Millis(7_776_000_000)
     }
 }
 
@@ -161,6 +176,17 @@ cases! {
     "task-logs/end" => task_logs::end,
     "task-logs/read" => task_logs::read,
     "task-logs/place" => task_logs::place,
+    "wheels/list" => wheels::list,
+    "wheels/rule" => wheels::rule,
+    "wheels/race" => wheels::race,
+    "wheels/put" => wheels::put,
+    "wheels/torn" => wheels::torn,
+    "wheels/read" => wheels::read,
+    "wheels/flipped" => wheels::flipped,
+    "wheels/delete" => wheels::delete,
+    "wheels/heard" => wheels::heard,
+    "wheels/history" => wheel_history::history,
+    "wheels/forgotten" => wheel_history::forgotten,
 }
 
 /// Runs every case on a store and says which did not apply. A case that fails stops the run with its name.

@@ -15,6 +15,7 @@ use pyoco_core::view::RunStatus;
 use pyoco_engine::{Clock, Engine, Ids, Settings};
 use pyoco_ports::*;
 use pyoco_store_memory::MemoryStore;
+use pyoco_wheels::{Refused, WheelName};
 
 /// A store that can apply an append and say it timed out, refuse one, or leave the consequences to the caller.
 #[derive(Debug, Default)]
@@ -33,6 +34,8 @@ pub struct Faulty {
     pub bare: std::sync::atomic::AtomicBool,
     /// How often somebody tried.
     pub appends: AtomicUsize,
+    /// So many of the next pieces of wheels have a byte that is not as it was.
+    pub flipped: Arc<AtomicUsize>,
 }
 
 /// How long a server that hangs is waited for.
@@ -322,6 +325,74 @@ impl Retention for Faulty {
     }
     async fn drop_tombstones(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         self.inner.drop_tombstones(before, most).await
+    }
+}
+
+#[async_trait]
+impl Wheels for Faulty {
+    async fn wheels(&self) -> Result<Vec<WheelRecord>, StoreError> {
+        self.answers("list wheels").await?;
+        self.inner.wheels().await
+    }
+    async fn wheel(&self, name: &WheelName) -> Result<Option<WheelRecord>, StoreError> {
+        self.answers("look for a wheel").await?;
+        self.inner.wheel(name).await
+    }
+    async fn put_wheel(
+        &self,
+        wheel: NewWheel,
+        bytes: &mut dyn WheelBytes,
+    ) -> Result<Result<WheelRecord, Refused>, StoreError> {
+        self.answers("put a wheel").await?;
+        self.inner.put_wheel(wheel, bytes).await
+    }
+    async fn read_wheel(
+        &self,
+        wheel: &WheelRecord,
+        from: u64,
+    ) -> Result<Option<Box<dyn WheelBytes>>, StoreError> {
+        self.answers("read a wheel").await?;
+        let bytes = self.inner.read_wheel(wheel, from).await?;
+        let flipped = self.flipped.clone();
+        Ok(bytes.map(|bytes| -> Box<dyn WheelBytes> { Box::new(Flipped { bytes, flipped }) }))
+    }
+    async fn delete_wheel(&self, name: &WheelName, at: Timestamp) -> Result<Option<WheelRecord>, StoreError> {
+        self.answers("delete a wheel").await?;
+        self.inner.delete_wheel(name, at).await
+    }
+    async fn listen_to_wheels(&self) -> Result<Box<dyn ShelfListening>, StoreError> {
+        self.inner.listen_to_wheels().await
+    }
+    async fn note_wheel(&self, event: WheelEvent) -> Result<(), StoreError> {
+        self.answers("write the history of wheels").await?;
+        self.inner.note_wheel(event).await
+    }
+    async fn wheel_history(
+        &self,
+        filter: &WheelHistoryFilter,
+        now: Timestamp,
+    ) -> Result<Vec<WheelEvent>, StoreError> {
+        self.answers("read the history of wheels").await?;
+        self.inner.wheel_history(filter, now).await
+    }
+}
+
+/// Bytes of which some are not as they were.
+struct Flipped {
+    bytes: Box<dyn WheelBytes>,
+    flipped: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl WheelBytes for Flipped {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut piece = self.bytes.next().await?;
+        if let Some(first) = piece.as_mut().and_then(|piece| piece.first_mut())
+            && spend(&self.flipped)
+        {
+            *first ^= 1;
+        }
+        Ok(piece)
     }
 }
 

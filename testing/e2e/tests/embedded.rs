@@ -20,7 +20,7 @@ use pyoco_flow::{Limits, Loaded};
 use pyoco_ports::RunIndex;
 use pyoco_store_sqlite::SqliteStore;
 use pyoco_testkit::{caller, create, worker_id};
-use pyoco_worker::{Call, End, Flows, JobMessage, LoadError, Options, Runtime, Stop, Worker};
+use pyoco_worker::{Call, End, Flows, JobMessage, LoadError, Options, Runtime, Stop, WheelFolder, Worker};
 use serde_json::json;
 
 const FLOW: &str = "\
@@ -59,7 +59,7 @@ struct Submitted;
 
 #[async_trait]
 impl Flows for Submitted {
-    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
+    async fn plan(&self, job: &JobMessage, _: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError> {
         let text = job.workflow_yaml.as_deref().ok_or_else(|| LoadError::NotFound(job.flow_name.clone()))?;
         let failed = |error: pyoco_flow::FlowError| LoadError::Failed(error.to_string());
         let workflow = pyoco_flow::parse(text.as_bytes(), Limits::default()).map_err(failed)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The nats-server of this machine: the one that was asked for, one on the path, or the one that `make` has installed.
-pub(crate) fn nats_server() -> &'static Path {
+pub fn nats_server() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         if let Some(asked) = std::env::var_os("PYOCO_TEST_NATS_SERVER") {

@@ -18,7 +18,9 @@ mod ports;
 mod process;
 mod server;
 
+pub use binary::nats_server;
 pub use cluster::Cluster;
+pub use ports::free as free_port;
 pub use server::{NatsServer, Options};
 
 use std::time::{Duration, Instant};

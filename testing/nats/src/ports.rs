@@ -14,7 +14,7 @@ const COUNT: u64 = 22_000;
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// A port that nobody listens on. Another process may be faster all the same; whoever starts a server on it has to look.
-pub(crate) fn free() -> u16 {
+pub fn free() -> u16 {
     let mut given = GIVEN.lock().unwrap();
     // Other test processes choose at the same time, so each begins somewhere else.
     let start = RandomState::new().hash_one(std::process::id());

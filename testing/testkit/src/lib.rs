@@ -1,4 +1,4 @@
-//! What tests share: small plans, an execution that is driven step by step, and given/when/then.
+//! What tests share: small plans, an execution that is driven step by step, given/when/then, and small wheels.
 //!
 //! Every accepted step is sealed into a record and the whole log is folded again, so each test that uses an
 //! `Execution` also shows that the fold of the log equals the live state.
@@ -13,7 +13,9 @@
 mod execution;
 mod plans;
 mod requests;
+mod wheel;
 
 pub use execution::{Execution, When};
 pub use plans::{Graph, callable, external, wait};
 pub use requests::*;
+pub use wheel::{wheel, wheel_for};

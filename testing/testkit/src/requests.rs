@@ -75,7 +75,13 @@ pub fn archive() -> ArchiveExecution {
 
 /// Takes an execution for `w1`.
 pub fn claim(job_id: &str, plan: Option<&Arc<Plan>>) -> ClaimExecution {
-    ClaimExecution { job: job(job_id), worker_id: worker_id("w1"), owner_expired: false, plan: plan.cloned() }
+    ClaimExecution {
+        job: job(job_id),
+        worker_id: worker_id("w1"),
+        owner_expired: false,
+        plan: plan.cloned(),
+        wheels: None,
+    }
 }
 
 /// Lets go because everything waits.

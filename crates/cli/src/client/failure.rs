@@ -9,6 +9,7 @@ impl From<Error> for Failure {
         match error {
             Error::InvalidArgument { .. } => Self::arguments(error.to_string())
                 .hint("pyoco-client --server http://127.0.0.1:8000 get RUN_ID"),
+            Error::File { path, source } => Self::file(&path.to_string_lossy(), &source),
             Error::Connection { problem, .. } => unreachable(problem),
             Error::Timeout { limit, .. } => unreachable(format!("timed out after {} s", limit.as_secs_f64())),
             Error::Status(refusal) => refused(&refusal),
@@ -39,6 +40,12 @@ fn refused(refusal: &StatusError) -> Failure {
     failure.hint(match (refusal.status, refusal.code()) {
         (401, _) => "pass --api-key or set PYOCO_API_KEY",
         (403, _) => "check the API key",
+        (409, None) if refusal.err_id() == Some("ERR-PYOCO-0022") => {
+            "give the package a greater version; pyoco-client wheels shows what there is"
+        }
+        (404, None) if refusal.err_id() == Some("ERR-PYOCO-0023") => {
+            "pyoco-client wheels shows what there is"
+        }
         (_, Some("COMMAND_REJECTED")) => "pyoco-client exec get EXECUTION_ID shows where it stands",
         (_, Some("IDEMPOTENCY_KEY_REUSED")) => "choose another --idempotency-key, or none",
         (_, Some("EXECUTION_NOT_FOUND")) => "pyoco-client exec list shows what there is",

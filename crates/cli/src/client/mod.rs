@@ -18,6 +18,7 @@ mod progress;
 mod rows;
 mod waits;
 mod watch;
+mod wheels;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -70,6 +71,11 @@ async fn run(options: Options) -> Result<(), Failure> {
         Command::Logs(options) => logs::logs(&client, options).await,
         Command::Job(command) => job::run(&client, command).await,
         Command::Tags(options) => job::labels(&client, options).await,
+        Command::Wheels(options) => wheels::list(&client, &options).await,
+        Command::WheelUpload(options) => wheels::upload(&client, options).await,
+        Command::WheelHistory(options) => wheels::history(&client, options).await,
+        Command::WheelDelete(options) => output::json(client.delete_wheel(&options.name).await?.json()),
+        Command::WheelDownload(options) => wheels::download(&client, options).await,
     }
 }
 

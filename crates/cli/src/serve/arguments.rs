@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pyoco_server::config::{LogConfig, Program, Survey, names_read_by};
-use pyoco_server::{Config, ServerOptions, WorkerOptions};
+use pyoco_server::config::{LogConfig, Program, Survey, WheelsConfig, names_read_by};
+use pyoco_server::{Config, Language, ServerOptions, WorkerOptions};
 
 use super::check::CheckArguments;
 use super::doctor::DoctorArguments;
@@ -85,12 +86,21 @@ pub struct UpArguments {
     /// Where NATS is, several servers separated by commas; without it the embedded store is used [env: PYOCO_NATS_URL]
     #[arg(long, value_name = "URL")]
     pub nats_url: Option<String>,
-    /// The language of the dashboard [env: PYOCO_DASHBOARD_LANG]
-    #[arg(long, value_name = "LANG")]
-    pub dashboard_lang: Option<Language>,
-    /// Start a nats-server too
+    /// The language that the dashboard begins with [default: auto] [env: PYOCO_DASHBOARD_LANG]
+    #[arg(long, value_name = "LANG", ignore_case = true)]
+    pub dashboard_lang: Option<DashboardLanguage>,
+    /// Start a nats-server too, with its data in the data folder; it is stopped with this process
     #[arg(long)]
     pub with_nats_bootstrap: bool,
+    /// The address of that nats-server
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub nats_listen_host: String,
+    /// The port of that nats-server
+    #[arg(long, value_name = "PORT", default_value_t = 4222, value_parser = clap::value_parser!(u16).range(1..))]
+    pub nats_client_port: u16,
+    /// The port where that nats-server tells about itself, on loopback
+    #[arg(long, value_name = "PORT", default_value_t = 8222, value_parser = clap::value_parser!(u16).range(1..))]
+    pub nats_http_port: u16,
     /// Listen without API keys also on an address that others can reach; everybody who does may run code here
     #[arg(long)]
     pub allow_unauthenticated: bool,
@@ -106,17 +116,39 @@ pub struct UpArguments {
     /// The worker in this process
     #[command(flatten)]
     pub worker: WorkerArguments,
+    /// The wheels of the worker in this process
+    #[command(flatten)]
+    pub wheels: WheelArguments,
 }
 
-/// The languages of the dashboard.
+/// The language of the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Language {
+pub enum DashboardLanguage {
     /// The system's.
     Auto,
     /// Japanese.
     Ja,
     /// English.
     En,
+}
+
+impl DashboardLanguage {
+    /// As a setting has it.
+    const fn as_str(self) -> &'static str {
+        match self.chosen() {
+            Some(language) => language.as_str(),
+            None => "auto",
+        }
+    }
+
+    /// The language, unless it is the system's.
+    const fn chosen(self) -> Option<Language> {
+        match self {
+            Self::Auto => None,
+            Self::Ja => Some(Language::Japanese),
+            Self::En => Some(Language::English),
+        }
+    }
 }
 
 /// Takes runs from a queue and runs their tasks.
@@ -152,6 +184,59 @@ pub struct StandaloneWorkerArguments {
     /// The worker
     #[command(flatten)]
     pub worker: WorkerArguments,
+    /// Its wheels
+    #[command(flatten)]
+    pub wheels: WheelArguments,
+}
+
+/// What both have to say about wheels.
+#[derive(Debug, Args)]
+pub struct WheelArguments {
+    /// Install the wheels that are for this worker [default: pyoco-server up does, pyoco-worker does not] [env: PYOCO_WHEEL_SYNC_ENABLED]
+    #[arg(long, overrides_with = "no_wheel_sync")]
+    pub wheel_sync: bool,
+    /// Install no wheels
+    #[arg(long, overrides_with = "wheel_sync")]
+    pub no_wheel_sync: bool,
+    /// Where installed wheels are kept [default: .pyoco/wheels; pyoco-server up: wheels in its data folder] [env: PYOCO_WHEEL_SYNC_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub wheel_sync_dir: Option<PathBuf>,
+    /// How often to look for wheels that were not heard of [default: 10] [env: PYOCO_WHEEL_SYNC_INTERVAL_SEC]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub wheel_sync_interval_sec: Option<f64>,
+    /// How long an installation may take [default: 180] [env: PYOCO_WHEEL_INSTALL_TIMEOUT_SEC]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub wheel_install_timeout_sec: Option<f64>,
+}
+
+impl WheelArguments {
+    /// Whether to install wheels, if a flag says so.
+    const fn sync(&self) -> Option<bool> {
+        match (self.wheel_sync, self.no_wheel_sync) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
+    }
+
+    fn note(&self, survey: &mut Survey) {
+        survey.flag("PYOCO_WHEEL_SYNC_ENABLED", self.sync().map(|sync| u8::from(sync).to_string()));
+        survey.flag("PYOCO_WHEEL_SYNC_DIR", shown(self.wheel_sync_dir.as_ref()));
+        let seconds = |seconds: Option<f64>| seconds.map(|seconds| seconds.to_string());
+        survey.flag("PYOCO_WHEEL_SYNC_INTERVAL_SEC", seconds(self.wheel_sync_interval_sec));
+        survey.flag("PYOCO_WHEEL_INSTALL_TIMEOUT_SEC", seconds(self.wheel_install_timeout_sec));
+    }
+
+    fn apply(&self, wheels: &mut WheelsConfig) {
+        wheels.sync = self.sync().or(wheels.sync);
+        wheels.sync_dir = self.wheel_sync_dir.clone().or_else(|| wheels.sync_dir.take());
+        if let Some(seconds) = self.wheel_sync_interval_sec {
+            wheels.sync_every = Duration::from_secs_f64(seconds);
+        }
+        if let Some(seconds) = self.wheel_install_timeout_sec {
+            wheels.install_timeout = Duration::from_secs_f64(seconds);
+        }
+    }
 }
 
 /// What both have to say about a worker.
@@ -212,11 +297,21 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Where a worker looks for NATS when nobody says where it is.
 const USUAL_NATS: &str = "nats://127.0.0.1:4222";
 
+/// Where the worker inside a server keeps installed wheels, in the data folder.
+const WHEELS_DIR: &str = "wheels";
+
 impl UpArguments {
     /// Notes in a survey what the flags say instead.
     pub fn note(&self, survey: &mut Survey) {
         survey.flag("PYOCO_NATS_URL", self.nats_url.clone());
         survey.flag("PYOCO_DATA_DIR", shown(self.data_dir.as_ref()));
+        let data_dir = self.data_dir.as_ref().unwrap_or(&survey.config.data_dir);
+        let wheels_dir = data_dir.join(WHEELS_DIR).display().to_string();
+        let language = self.dashboard_lang.map(|language| language.as_str().to_owned());
+        survey.flag("PYOCO_DASHBOARD_LANG", language);
+        survey.assume("PYOCO_WHEEL_SYNC_ENABLED", "1");
+        survey.assume("PYOCO_WHEEL_SYNC_DIR", &wheels_dir);
+        self.wheels.note(survey);
         note_common(survey, self.log_level, &self.worker);
     }
 
@@ -226,6 +321,13 @@ impl UpArguments {
         if let Some(folder) = &self.data_dir {
             config.data_dir.clone_from(folder);
         }
+        if let Some(language) = self.dashboard_lang {
+            config.dashboard.chosen = language.chosen();
+        }
+        self.wheels.apply(&mut config.wheels);
+        // Alone on a machine it is one program: what is uploaded to it is there for its runs.
+        config.wheels.sync.get_or_insert(true);
+        config.wheels.sync_dir.get_or_insert_with(|| config.data_dir.join(WHEELS_DIR));
         apply_common(config, self.log_level, &self.worker);
     }
 
@@ -256,6 +358,7 @@ impl StandaloneWorkerArguments {
             }
         }
         survey.flag("PYOCO_WORKER_METRICS_ADDR", self.metrics_addr.clone());
+        self.wheels.note(survey);
         note_common(survey, self.log_level, &self.worker);
     }
 
@@ -274,6 +377,7 @@ impl StandaloneWorkerArguments {
         if self.metrics_addr.is_some() {
             config.worker_metrics_addr.clone_from(&self.metrics_addr);
         }
+        self.wheels.apply(&mut config.wheels);
         apply_common(config, self.log_level, &self.worker);
     }
 }

@@ -10,6 +10,7 @@ use pyoco_server::config::{AuthMode, Program, Survey};
 use serde_json::{Value, json};
 
 use super::arguments::{StandaloneWorkerArguments, UpArguments};
+use super::nats;
 use crate::errors::Failure;
 use crate::{output, table};
 
@@ -32,9 +33,7 @@ pub(super) fn up(arguments: &UpArguments) -> Result<(), Failure> {
     arguments.note(&mut survey);
     arguments.apply(&mut survey.config);
     survey.mistakes.extend(reachable(arguments, &survey));
-    if arguments.with_nats_bootstrap {
-        survey.mistakes.push(StartError::BootstrapNotBuilt.to_string());
-    }
+    survey.mistakes.extend(nats::mistake(arguments, &survey.config));
     survey.mistakes.extend(no_folder(arguments.worker.flows.as_deref()));
     conclude(survey, Program::Server, false)
 }

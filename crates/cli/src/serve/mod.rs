@@ -3,6 +3,7 @@
 pub mod arguments;
 mod check;
 mod doctor;
+mod nats;
 mod settings;
 mod signals;
 mod status;
@@ -75,17 +76,23 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
-    if up.with_nats_bootstrap {
-        return Err(StartError::BootstrapNotBuilt);
-    }
     let mut config = Config::from_env()?;
     up.apply(&mut config);
     logging::start(&config.log);
+    let signals = Signals::listen()?;
+    let beside = nats::start(up, &mut config).await?;
+    let served = serve_on(up, config, signals).await;
+    if let Some(beside) = beside {
+        beside.stop().await;
+    }
+    served
+}
+
+async fn serve_on(up: &UpArguments, config: Config, mut signals: Signals) -> Result<Signal, StartError> {
     let data = match &config.nats_url {
         Some(url) => format!("in NATS at {}", without_secrets(url)),
         None => config.data_dir.display().to_string(),
     };
-    let mut signals = Signals::listen()?;
     let options: ServerOptions = up.options(&config, task_environment());
     let has_worker = options.worker.is_some();
     let keys = match config.auth_mode {
@@ -95,6 +102,11 @@ async fn serve(up: &UpArguments) -> Result<Signal, StartError> {
     let server = Server::start(config, options, Functions::new()).await?;
     let address = server.address();
     say(&format!("pyoco-server {} is up: http://{address}", env!("CARGO_PKG_VERSION")));
+    if server.backend().has_dashboard() {
+        say(&format!("  dashboard http://{address}/"));
+    } else {
+        say("  dashboard not in this build; `make dashboard` makes it, then build again");
+    }
     say(&format!("  API       http://{address}/docs"));
     say(&format!("  data      {data}"));
     say(&format!("  API keys  {keys}"));

@@ -46,8 +46,7 @@ fn unknown(name: &str) -> Failure {
 
 fn as_text(row: &Variable) -> String {
     let default = if row.default.is_empty() { String::new() } else { format!(" [default: {}]", row.default) };
-    let later = if row.is_used { "" } else { " (this version does not use it yet)" };
-    format!("{}{default}\n    {}; {}{later}", row.name, row.help, row.kind)
+    format!("{}{default}\n    {}; {}", row.name, row.help, row.kind)
 }
 
 fn as_value(row: &Variable) -> Value {
@@ -60,6 +59,5 @@ fn as_value(row: &Variable) -> Value {
         "help": row.help,
         "read_by": readers,
         "secret": row.is_secret(),
-        "used": row.is_used,
     })
 }

@@ -52,11 +52,15 @@ impl Site {
             Role::Gateway => env!("CARGO_BIN_EXE_pyoco-server"),
             Role::Worker => env!("CARGO_BIN_EXE_pyoco-worker"),
         };
-        let number = self.started.fetch_add(1, Ordering::Relaxed);
         let mut command = Command::new(program(whose, ours));
         if role == Role::Gateway {
             command.arg("up");
         }
+        self.start(command, whose, role, arguments)
+    }
+
+    fn start(&self, mut command: Command, whose: Whose, role: Role, arguments: &[&str]) -> Process {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
         command.args(["--nats-url", &self.nats.url()]).args(arguments);
         command.env("PYTHONPATH", self.folder.path()).envs(self.settings.iter().copied());
         command.current_dir(self.folder.path());
@@ -113,13 +117,50 @@ impl Site {
         if whose == Whose::Ours {
             arguments.extend(["--python", python.to_str().unwrap()]);
         }
-        let mut process = self.process(whose, Role::Worker, &arguments);
+        self.registered(self.process(whose, Role::Worker, &arguments), name).await
+    }
+
+    /// Starts a worker that installs wheels, on a Python that nobody else uses: the one of PyPI installs into it.
+    pub(crate) async fn worker_with_wheels(&self, whose: Whose, name: &str, python: &Path) -> Process {
+        let (folder, every) = (self.path(&format!("wheels-of-{name}")), "0.2");
+        let mut arguments = vec!["--worker-id", name, "--wheel-sync", "--wheel-sync-interval-sec", every];
+        arguments.extend(["--wheel-sync-dir", folder.to_str().unwrap()]);
+        let process = match whose {
+            Whose::Ours => {
+                arguments.extend(["--python", python.to_str().unwrap()]);
+                self.process(whose, Role::Worker, &arguments)
+            }
+            Whose::PyPI => {
+                let mut command = Command::new(python);
+                command.args(["-c", "from pyoco_server.worker_cli import main; main()"]);
+                arguments.extend(["--flow-resolver", "interop_flows:get_flow"]);
+                self.start(command, whose, Role::Worker, &arguments)
+            }
+        };
+        self.registered(process, name).await
+    }
+
+    async fn registered(&self, mut process: Process, name: &str) -> Process {
         until("the start of a worker", async || {
             assert!(!process.has_ended(), "the worker has ended");
             self.wire.worker(name).await.ok_or("not registered")
         })
         .await;
         process
+    }
+
+    /// A Python of its own that finds the packages of PyPI as well.
+    pub(crate) fn own_python(&self) -> PathBuf {
+        let (folder, of_all) = (self.path("python"), python());
+        let made = Command::new(&of_all).args(["-m", "venv"]).arg(&folder).status().unwrap();
+        assert!(made.success(), "no environment was made");
+        let own = folder.join("bin/python");
+        let site = |python: &Path| {
+            let asked = ["-c", "import sysconfig; print(sysconfig.get_path('purelib'), end='')"];
+            String::from_utf8(Command::new(python).args(asked).output().unwrap().stdout).unwrap()
+        };
+        std::fs::write(Path::new(&site(&own)).join("of_all.pth"), site(&of_all)).unwrap();
+        own
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyoco_client::WorkerFilter;
+use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use crate::explorer::Given;
@@ -32,12 +33,14 @@ const COMMANDS: [(&str, &[&str], &str); 11] = [
 ];
 
 /// Looks at what has ended, so that streams end as well.
-const LOOKS: [&str; 12] = [
+const LOOKS: [&str; 14] = [
     "/executions/{executionId}",
     "/executions/{executionId}/events",
     "/executions/{executionId}/events/stream",
     "/runs/{run_id}",
     "/runs/{run_id}/tasks",
+    "/runs/{run_id}/plan",
+    "/runs/{run_id}/explain",
     "/runs/{run_id}/watch",
     "/runs/{run_id}/logs",
     "/runs/{run_id}/logs/stream",
@@ -71,6 +74,7 @@ impl<'a> Scene<'a> {
             let execution = scene.execution(ENDED).await;
             scene.give("GET", path, &execution);
         }
+        scene.given.push(("GET", "/runs/watch", vec![("timeout_sec", "1".to_owned())]));
         for (method, path) in
             [("POST", "/jobs/{id}/tags"), ("DELETE", "/jobs/{id}/tags/{tag}"), ("DELETE", "/jobs/{id}")]
         {
@@ -84,6 +88,10 @@ impl<'a> Scene<'a> {
         }
         let worker = scene.worker().await;
         scene.given.push(("PATCH", "/workers/{worker_id}", vec![("worker_id", worker)]));
+        for (method, package) in [("GET", "kept"), ("DELETE", "doomed")] {
+            let name = scene.wheel(package).await;
+            scene.given.push((method, "/wheels/{wheel_name}", vec![("wheel_name", name)]));
+        }
         scene
     }
 
@@ -127,6 +135,15 @@ impl<'a> Scene<'a> {
         let request = self.http.put(format!("{}/graphs/{graph}", self.server.url));
         let answer = request.header("content-type", "application/yaml").body(GRAPH).send().await.unwrap();
         assert_eq!(answer.status(), 201, "{}", answer.text().await.unwrap());
+    }
+
+    async fn wheel(&self, package: &str) -> String {
+        let (name, bytes) = pyoco_testkit::wheel(package, "1", &[]);
+        let file = Part::bytes(bytes).file_name(name.clone());
+        let request = self.http.post(format!("{}/wheels", self.server.url));
+        let answer = request.multipart(Form::new().part("wheel", file)).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+        name
     }
 
     async fn get(&self, path: &str) -> Value {

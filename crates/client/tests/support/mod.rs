@@ -64,6 +64,11 @@ pub fn json(status: u16, body: impl Into<String>) -> Reply {
     Reply::Whole(status, "application/json", body.into())
 }
 
+/// 204. It says that the connection ends, or the client would keep it for its next request and find it closed.
+pub fn no_content() -> Reply {
+    Reply::Raw(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_vec())
+}
+
 /// A stream of the given text, sent in one piece.
 pub fn events(text: impl Into<String>) -> Reply {
     Reply::Events(vec![Piece::Bytes(text.into().into_bytes())])

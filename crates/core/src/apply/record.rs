@@ -8,6 +8,7 @@ use crate::plan::Plan;
 use crate::record::{Annotation, Record};
 use crate::state::{Claim, Remembered, State};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 impl State {
     /// The first plan is the plan.
@@ -25,6 +26,10 @@ impl State {
 
     pub(crate) fn keep(&mut self, kept: Arc<Kept>) {
         self.kept = Some(kept);
+    }
+
+    pub(crate) fn use_wheels(&mut self, wheels: Arc<[UsedWheel]>) {
+        self.wheels = Some(wheels);
     }
 
     pub(crate) fn take(&mut self, claim: Claim) {

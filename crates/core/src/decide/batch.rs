@@ -174,6 +174,7 @@ impl<'a> Batch<'a> {
             plan: self.facts.plan,
             workflow: self.facts.workflow,
             kept: self.facts.kept,
+            wheels: self.facts.wheels,
             claim: self.facts.claim,
             release: self.facts.release,
             annotations: self.facts.annotations,
@@ -191,6 +192,7 @@ impl Facts {
         self.plan = self.plan.take().or(later.plan);
         self.workflow = self.workflow.take().or(later.workflow);
         self.kept = self.kept.take().or(later.kept);
+        self.wheels = self.wheels.take().or(later.wheels);
         self.claim = later.claim.or_else(|| self.claim.take());
         let before = u32::try_from(before).unwrap_or(u32::MAX);
         self.release = self.release.or_else(|| later.release.map(|after| after.saturating_add(before)));

@@ -33,6 +33,11 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ClaimExecution) -> Ruling 
     if let Some(plan) = &command.plan {
         draft.fix_plan(plan);
     }
+    if let Some(wheels) = &command.wheels
+        && draft.state.may_fix_wheels()
+    {
+        draft.use_wheels(wheels);
+    }
     let unwanted = ending::unwanted(draft);
     let (worker, job, at) = (command.worker_id.clone(), Some(command.job.clone()), draft.at);
     draft.claim(Claim { worker, job, epoch, at });

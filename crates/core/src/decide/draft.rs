@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::record::Annotation;
 use crate::state::{Claim, State};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 /// What a record says beside its events.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,6 +22,8 @@ pub struct Facts {
     pub workflow: Option<Arc<str>>,
     /// What is kept of the execution that this one repeats.
     pub kept: Option<Arc<Kept>>,
+    /// The wheels that it runs with from here on.
+    pub wheels: Option<Arc<[UsedWheel]>>,
     /// Who holds the execution from here on.
     pub claim: Option<Claim>,
     /// The claim is let go, after so many of the decision's events.
@@ -58,6 +61,7 @@ impl<'a> Draft<'a> {
                 plan: None,
                 workflow: None,
                 kept: None,
+                wheels: None,
                 claim: None,
                 release: None,
                 annotations: Vec::new(),
@@ -107,6 +111,11 @@ impl<'a> Draft<'a> {
     pub(super) fn keep(&mut self, kept: &Arc<Kept>) {
         self.state.keep(kept.clone());
         self.facts.kept = Some(kept.clone());
+    }
+
+    pub(super) fn use_wheels(&mut self, wheels: &Arc<[UsedWheel]>) {
+        self.state.use_wheels(wheels.clone());
+        self.facts.wheels = Some(wheels.clone());
     }
 
     pub(super) fn claim(&mut self, claim: Claim) {

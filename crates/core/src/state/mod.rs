@@ -22,6 +22,7 @@ use crate::json::{Json, Object};
 use crate::kept::Kept;
 use crate::plan::{Block, Kind, Node, Plan, Runner, TaskSpec};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 pub use context::{Context, Root};
 pub use frame::{BlockPath, Frame, FrameIndex, Gate, Place, Settled, Verdict};
@@ -81,6 +82,8 @@ pub struct State {
     pub workflow: Option<Arc<str>>,
     /// What it keeps of the execution that it repeats.
     pub kept: Option<Arc<Kept>>,
+    /// The wheels that it runs with, fixed by the first claim; `None` if that worker has none to give.
+    pub wheels: Option<Arc<[UsedWheel]>>,
     /// Nodes reached so far, in the order in which they were.
     pub nodes: IndexMap<NodeId, NodeState>,
     /// One record a task, as the `/runs` surface shows it; same order as the plan's tasks.
@@ -340,6 +343,7 @@ impl State {
             plan: None,
             workflow: None,
             kept: None,
+            wheels: None,
             nodes: IndexMap::new(),
             tasks: Vec::new(),
             frames: Vec::new(),
@@ -439,6 +443,12 @@ impl State {
     /// Whether a record had no room for everything, and `AdvanceExecution` has to be sent.
     pub fn needs_advance(&self) -> bool {
         self.phase == Phase::Started && !self.agenda.is_empty()
+    }
+
+    /// Whether a claim may still say which wheels it runs with: nobody of ours has run anything of it.
+    pub fn may_fix_wheels(&self) -> bool {
+        self.wheels.is_none()
+            && (self.last_worker.is_none() || self.claim.as_ref().is_some_and(Claim::is_foreign))
     }
 
     /// Whether it holds no worker because everything open waits for somebody or something else.

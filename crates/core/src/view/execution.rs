@@ -1,5 +1,7 @@
 //! The `/executions` view: camelCase, RFC 3339, `CANCELED` with one l.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::shown_status;
@@ -8,6 +10,7 @@ use crate::ids::{Attempt, NodeId, Tag, TenantId, WorkerId};
 use crate::json::Json;
 use crate::state::{NodeState, NodeStatus, Phase, State, Status};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 /// An execution with its nodes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,6 +79,9 @@ pub struct ExecutionView {
     /// What its author should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The wheels that it runs with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wheels: Option<Arc<[UsedWheel]>>,
     /// Its nodes: those of the plan, then those that loops unfolded.
     pub nodes: Vec<NodeView>,
 }
@@ -167,6 +173,7 @@ impl ExecutionView {
             traceparent: origin.and_then(|origin| origin.traceparent.clone()),
             seq: state.events.0,
             warnings: state.plan.as_ref().map(|plan| plan.warnings.clone()).unwrap_or_default(),
+            wheels: state.wheels.clone(),
             nodes: nodes_of(state),
         }
     }

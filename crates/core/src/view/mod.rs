@@ -1,13 +1,17 @@
-//! Three views of one execution, each in the vocabulary of its surface.
+//! Three views of one execution, each in the vocabulary of its surface; its graph, and why it is where it is.
 //!
 //! A view is computed from the state and holds nothing of its own. Spelling, case and time format are the
 //! surface's; inside the core there is one spelling.
 
 mod execution;
+mod explain;
+mod graph;
 mod job;
 mod run;
 
 pub use execution::{ExecutionView, NodeView, WaitingView};
+pub use explain::{Cause, CauseCode, causes};
+pub use graph::{GraphEdge, GraphNode, GraphView};
 pub use job::{JobStatus, JobView};
 pub use run::{RunSnapshot, RunStatus, RunSummary, TaskView};
 

@@ -1,6 +1,7 @@
 //! The `/runs` view: snake_case, unix seconds, `CANCELLED` with two l.
 
 use std::fmt;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use super::{ended_status, requested_by};
 use crate::ids::{Tag, TenantId, WorkerId};
 use crate::state::{AttemptEnd, AttemptRecord, NodeStatus, Phase, State, TaskRecord};
 use crate::time::Timestamp;
+use crate::wheels::UsedWheel;
 
 /// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,6 +112,9 @@ pub struct RunSnapshot {
     /// What the author should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The wheels that it runs with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wheels: Option<Arc<[UsedWheel]>>,
     /// The record that this view shows. A snapshot without it is another implementation's.
     pub version: u64,
 }
@@ -202,6 +207,7 @@ impl RunSnapshot {
             worker_id: state.last_worker.clone(),
             waiting: waiting_of(state),
             warnings: state.plan.as_ref().map(|plan| plan.warnings.clone()).unwrap_or_default(),
+            wheels: state.wheels.clone(),
             version: state.version.0,
         }
     }

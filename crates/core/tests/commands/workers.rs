@@ -7,6 +7,7 @@ use pyoco_core::ids::{Epoch, ExecutionId};
 use pyoco_core::outcome::{Effect, Outcome, Reason};
 use pyoco_core::plan::{Policy, Runner};
 use pyoco_core::state::{AttemptEnd, NodeStatus, Phase, Status};
+use pyoco_core::wheels::UsedWheel;
 use pyoco_testkit::*;
 use serde_json::json;
 
@@ -237,4 +238,26 @@ fn a_cancel_in_a_foreign_snapshot_is_requested_once() {
 fn a_drained_execution_is_not_parked() {
     let released = Execution::claimed(&plan()).given(&worker(1), drain());
     assert!(!released.state().is_parked() && released.state().wants_worker());
+}
+
+fn with_wheel(job: &str, version: &str) -> ClaimExecution {
+    let name = format!("tools-{version}-py3-none-any.whl");
+    let wheel = UsedWheel { name, version: version.to_owned(), sha256: "00".repeat(32) };
+    ClaimExecution { wheels: Some([wheel].into()), ..claim(job, Some(&plan())) }
+}
+
+#[test]
+fn the_first_claim_says_which_wheels_an_execution_runs_with_and_a_later_one_does_not() {
+    let first = queued().given(&worker(0), with_wheel("job-1", "1.0"));
+    let fixed = first.state().wheels.clone();
+    assert_eq!(fixed.as_deref().map(|wheels| wheels[0].version.as_str()), Some("1.0"));
+    let later = first.given(&worker(0), with_wheel("job-1", "2.0"));
+    assert_eq!(later.state().wheels, fixed);
+}
+
+#[test]
+fn an_execution_that_began_without_wheels_goes_on_without() {
+    let first = Execution::claimed(&plan());
+    let later = first.given(&worker(0), with_wheel("job-1", "2.0"));
+    assert_eq!(later.state().wheels, None);
 }

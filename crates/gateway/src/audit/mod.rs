@@ -14,6 +14,7 @@ use axum::http::{Extensions, StatusCode};
 use axum::response::Response;
 use pyoco_api::{AuditEntry, AuditOutcome, Extra};
 use pyoco_core::ids::{ExecutionId, TenantId};
+use pyoco_wheels::WheelName;
 use serde_json::Value;
 
 use crate::App;
@@ -46,6 +47,11 @@ impl Told {
     /// An execution was made.
     pub(crate) fn made(execution: &ExecutionId) -> Self {
         Self { made: Some(execution.to_string()), ..Self::default() }
+    }
+
+    /// A wheel is what it is about.
+    pub(crate) fn wheel(name: &WheelName) -> Self {
+        Self { made: Some(name.to_string()), ..Self::default() }
     }
 
     /// Somebody said why.

@@ -6,13 +6,14 @@ mod jobs;
 mod logs;
 mod refusals;
 mod streams;
+mod wheels;
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::Path;
 use axum::http::{HeaderName, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Response};
 use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, Job, JobNews, JobWish, LogEntry, WatchData};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as OpenApiDocument;
@@ -31,12 +32,13 @@ pub(crate) use logs::{
 };
 pub(crate) use refusals::{Always, Bodied, Reading, Writing};
 pub(crate) use streams::ServerSentEvent;
+pub(crate) use wheels::{PartHeaders, WheelFile, WheelRead};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "pyoco-server (HTTP gateway)",
-        description = "Submit flows, look at their runs, watch and cancel them; drive executions of registered graphs node by node; submit jobs, follow their logs and find them by their tags."
+        description = "Submit flows, look at their runs, watch and cancel them; drive executions of registered graphs node by node; submit jobs, follow their logs and find them by their tags; upload wheels, from which workers install code."
     ),
     paths(
         health::health,
@@ -44,8 +46,11 @@ pub(crate) use streams::ServerSentEvent;
         runs::submit::submit,
         runs::submit_yaml::submit_yaml,
         runs::list::list,
+        runs::changes::watch,
         runs::get::get,
         runs::tasks::tasks,
+        runs::plan::plan,
+        runs::explain::explain,
         runs::watch::watch,
         runs::cancel::cancel,
         runs::logs::get,
@@ -85,6 +90,11 @@ pub(crate) use streams::ServerSentEvent;
         tags::list::list,
         workers::list,
         workers::hide,
+        crate::wheels::list::list,
+        crate::wheels::upload::upload,
+        crate::wheels::history::history,
+        crate::wheels::download::download,
+        crate::wheels::delete::delete,
         crate::audit::list::list,
     ),
     components(schemas(
@@ -106,8 +116,6 @@ const PAGES: [&str; 2] = ["/docs", "/docs/"];
 /// The original's other page. It is not among what everybody may see.
 const OTHER_PAGE: &str = "/redoc";
 const PARTS: &str = "/docs/";
-/// Where `/` leads.
-const FRONT: &str = "/docs";
 
 /// The description of a gateway, whose keys, if it asks for any, come in this header.
 pub(crate) fn description(header: &HeaderName, asks_for_keys: bool) -> OpenApiDocument {
@@ -129,8 +137,6 @@ pub(crate) fn routes(description: OpenApiDocument) -> Vec<Route> {
         Route::at(path).get(|| async move { page(config) })
     };
     let mut routes = vec![
-        // Whoever opens the address in a browser wants to see something.
-        Route::at("/").get(|| async { Redirect::temporary(FRONT) }).public(),
         Route::at("/openapi.json").get(|| async move { described }).public(),
         Route::at("/docs/{*path}").get(part).public(),
         page_at(OTHER_PAGE),
@@ -192,7 +198,16 @@ mod tests {
 
     /// A router says itself which methods a path has: it names them when it is asked for another.
     async fn methods(router: Router, path: &str) -> Vec<String> {
-        let names = ["{run_id}", "{worker_id}", "{executionId}", "{nodeId}", "{graphId}", "{id}", "{tag}"];
+        let names = [
+            "{run_id}",
+            "{worker_id}",
+            "{executionId}",
+            "{nodeId}",
+            "{graphId}",
+            "{id}",
+            "{tag}",
+            "{wheel_name}",
+        ];
         let path = names.iter().fold(path.to_owned(), |path, name| path.replace(name, "x"));
         let request = Request::builder().method("TRACE").uri(path).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();

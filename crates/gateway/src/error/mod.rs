@@ -1,6 +1,6 @@
 //! What is answered when something is wrong: status, `detail` as the contract words it, and the numbers of the notice.
 //!
-//! What went wrong becomes a status here and nowhere else. `Refusal` tells it as `/runs` and `/workers` do; `Denial` tells the
+//! What went wrong becomes a status here and nowhere else. `Refusal` tells it as `/runs`, `/workers` and `/wheels` do; `Denial` tells the
 //! same in the words of `/executions`, `/graphs`, `/waits`, `/jobs`, `/tags` and `/audit`.
 
 mod denial;
@@ -47,6 +47,7 @@ pub(crate) struct Note {
     pub(crate) run_id: Option<String>,
     pub(crate) flow_name: Option<String>,
     pub(crate) tag: Option<String>,
+    pub(crate) wheel_name: Option<String>,
 }
 
 impl Refusal {
@@ -145,6 +146,13 @@ impl Refusal {
     pub(crate) fn of_flow(mut self, flow_name: &str, tag: &str) -> Self {
         self.0.note.flow_name = Some(flow_name.chars().take(256).collect());
         self.0.note.tag = Some(tag.to_owned());
+        self
+    }
+
+    /// Which wheel it is about.
+    #[must_use]
+    pub(crate) fn of_wheel(mut self, name: &str) -> Self {
+        self.0.note.wheel_name = Some(name.chars().take(256).collect());
         self
     }
 

@@ -1,12 +1,11 @@
 //! Logs: the lines of an execution as JSON, as text and as they are written, for jobs and for runs alike.
 //!
 //! Here is what the answers share: which lines are wanted, and of whose log. `page` and `text` are the two forms of one answer, `form`
-//! chooses between them, `validators` and `range` are the rules of HTTP about them, `stream` tells lines as they come. The surfaces
+//! chooses between them, `validators` marks what was sent, `stream` tells lines as they come. The surfaces
 //! only differ in how they word what is wrong, and in which executions they show.
 
 mod form;
 mod page;
-mod range;
 mod stream;
 mod text;
 mod token;
@@ -27,7 +26,7 @@ use crate::caller::Caller;
 use crate::error::Refusal;
 use crate::query::{Query, place};
 use crate::validation::Inputs;
-use crate::{Shared, jobs};
+use crate::{Shared, conditions, jobs};
 
 use form::Form;
 
@@ -171,7 +170,7 @@ impl Shared {
             return Err(token::beyond_the_end());
         }
         let mark = validators::mark(log.execution, end, form);
-        let mut response = if validators::is_known(headers, &mark) {
+        let mut response = if conditions::is_known(headers, &mark) {
             axum::http::StatusCode::NOT_MODIFIED.into_response()
         } else {
             let about = Answering { engine: &self.engine, execution: log.execution, end, wanted: &wanted };

@@ -9,8 +9,9 @@ use pyoco_core::ids::ExecutionId;
 use pyoco_core::notice::Notice;
 use pyoco_engine::{Engine, EngineError, LineFilter};
 
-use super::{Answering, range, validators};
+use super::Answering;
 use crate::error::Refusal;
+use crate::{conditions, range};
 
 /// So many lines are read at once.
 const LINES: usize = 1_000;
@@ -43,7 +44,7 @@ pub(super) fn answer(
         return Ok((HEADERS, ranges, Body::from_stream(told(execution, lines.read()))).into_response());
     }
     // Parts are for those who get: a look at the head is about the whole.
-    let is_part = method == Method::GET && validators::may_be_continued(headers, mark);
+    let is_part = method == Method::GET && conditions::may_be_continued(headers, mark);
     let wanted = if is_part { range::Wanted::of(headers, end.bytes) } else { range::Wanted::All };
     let (status, from, until) = match wanted {
         range::Wanted::All => (StatusCode::OK, 0, end.bytes),

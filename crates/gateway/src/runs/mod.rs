@@ -1,9 +1,13 @@
 //! Runs: submit, look, list, watch, cancel. One file a request.
 
 pub(crate) mod cancel;
+pub(crate) mod changes;
+pub(crate) mod checked;
+pub(crate) mod explain;
 pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod plan;
 mod snapshot;
 pub(crate) mod submit;
 pub(crate) mod submit_yaml;

@@ -1,5 +1,7 @@
 //! Submitting a flow with its text, as a form with a file.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{FromRequest as _, Request, State};
@@ -13,6 +15,7 @@ use pyoco_core::notice::Notice;
 use pyoco_flow::{FlowError, Limits};
 use serde_json::{Map, Value, json};
 
+use super::checked::Defaults;
 use super::key;
 use super::submit::{Answer, Wanted};
 use crate::App;
@@ -72,30 +75,38 @@ pub(crate) async fn submit_yaml(
     if form.is_too_large {
         return Err(too_large().of_flow(&flow_name, tag.as_str()));
     }
-    // A large document takes a while; other requests go on meanwhile.
-    let checked = tokio::task::spawn_blocking(move || check(&bytes, max_bytes));
-    let (text, sha256, params) = to_its_end(checked)
-        .await?
-        .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?
-        .map_err(|error| invalid(&error).of_flow(&flow_name, tag.as_str()))?;
+    let digest = Digest::of_bytes(&bytes);
+    let defaults = match app.checked.get(&digest) {
+        Some(defaults) => defaults,
+        None => {
+            // A large document takes a while; other requests go on meanwhile.
+            let document = bytes.clone();
+            let checked = tokio::task::spawn_blocking(move || check(&document, max_bytes));
+            let defaults = to_its_end(checked)
+                .await?
+                .map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?
+                .map_err(|error| invalid(&error).of_flow(&flow_name, tag.as_str()))?;
+            app.checked.remember(digest, &defaults);
+            defaults
+        }
+    };
+    let params = Map::clone(&defaults);
     let flow_name = flow_name.trim().to_owned();
     if flow_name.is_empty() {
         return Err(refused("missing flow_name"));
     }
     let tags = vec![tag.as_str().to_owned()];
-    let workflow = Some(Workflow { text: text.into(), sha256 });
+    // What was parsed is UTF-8.
+    let text = String::from_utf8_lossy(&bytes).into();
+    let workflow = Some(Workflow { text, sha256: digest.to_string() });
     let wanted = Wanted { flow_name, params, tag, tags, workflow, traceparent };
     app.submit(&caller, "POST /runs/yaml", key?, wanted).await
 }
 
-type Checked = (String, String, Map<String, Value>);
-
-/// Checks a flow.yaml with its graph: its text, its SHA-256 and its defaults.
-fn check(bytes: &[u8], max_bytes: usize) -> Result<Checked, FlowError> {
+/// Checks a flow.yaml with its graph, and gives its defaults.
+fn check(bytes: &[u8], max_bytes: usize) -> Result<Defaults, FlowError> {
     let workflow = pyoco_flow::parse(bytes, Limits { max_bytes })?;
-    // What was parsed is UTF-8.
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    Ok((text, Digest::of_bytes(bytes).to_string(), workflow.defaults().clone()))
+    Ok(Arc::new(workflow.defaults().clone()))
 }
 
 fn read_tag(given: Option<&str>, default_tag: &Tag) -> Result<Tag, Refusal> {

@@ -11,9 +11,12 @@
 mod access;
 mod connection;
 mod edges;
+mod explain;
+mod page;
 mod reads;
 mod submit;
 mod submit_yaml;
 mod support;
 mod watch;
+mod wheels;
 mod workers;

@@ -314,3 +314,30 @@ async fn those_who_watch_hear_of_a_cancel_also_when_its_caller_hung_up() {
     }
     assert!(cancelled > 0, "at least some were heard before the line was cut");
 }
+
+#[tokio::test]
+async fn whoever_watches_all_runs_is_told_of_every_change_and_of_nothing_else() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "/runs/watch", None).await;
+    let first = events.next().await.unwrap();
+    assert_eq!((first.name.as_str(), first.data["ts"].is_f64()), ("changed", true));
+    let run = server.submit().await;
+    assert_eq!(events.next().await.unwrap().name, "changed");
+    // To look is no change.
+    server.get(&format!("/runs/{run}")).await;
+    assert_eq!(events.next().await.unwrap().name, "heartbeat");
+    server.claim(&run).await;
+    assert_eq!(events.next().await.unwrap().name, "changed");
+}
+
+#[tokio::test]
+async fn a_watch_of_all_runs_lasts_as_long_as_it_was_asked_for() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "/runs/watch?timeout_sec=1", None).await;
+    assert_eq!(events.next().await.unwrap().name, "changed");
+    assert!(events.next().await.is_none());
+    assert_eq!(
+        server.get("/runs/watch?timeout_sec=0").await.problem()["loc"],
+        json!(["query", "timeout_sec"])
+    );
+}

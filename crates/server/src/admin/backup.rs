@@ -35,7 +35,7 @@ pub(super) async fn make(desk: &Desk, path: &Path) -> Result<Value, AdminError> 
     let copied = store.back_up(place.folder(), move || stopping.is_cancelled()).await?;
     place
         .finish(Kind::Embedded, began, move |folder| {
-            copied.iter().map(|file| Entry::of_tables(folder, file.name, file.schema)).collect()
+            copied.into_iter().map(|file| Entry::of_file(folder, file.name, file.schema)).collect()
         })
         .await
 }

@@ -1,5 +1,6 @@
 //! What is in a backup: a list of its files with their fingerprints, in a file of its own.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -18,7 +19,7 @@ const FORMAT: &str = "pyoco-backup";
 /// The only form there is so far.
 const FORMAT_VERSION: u32 = 1;
 /// More than any list of ours has.
-const LONGEST: u64 = 4 << 20;
+const LONGEST: u64 = 32 << 20;
 /// So much of a file is read at a time.
 const CHUNK: usize = 1 << 20;
 
@@ -68,10 +69,10 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A file of tables in a folder.
-    pub(super) fn of_tables(folder: &Path, name: &str, schema: i32) -> io::Result<Self> {
-        let (bytes, sha256) = fingerprint(&folder.join(name))?;
-        Ok(Self { name: name.to_owned(), bytes, sha256, schema: Some(schema), stream: None })
+    /// A file of an embedded store in a folder: one of tables, which have a schema, or a wheel.
+    pub(super) fn of_file(folder: &Path, name: String, schema: Option<i32>) -> io::Result<Self> {
+        let (bytes, sha256) = fingerprint(&folder.join(&name))?;
+        Ok(Self { name, bytes, sha256, schema, stream: None })
     }
 
     /// The copy of a stream in a folder.
@@ -83,7 +84,7 @@ impl Entry {
 
     /// What is wrong with the entry itself.
     fn flaw(&self, store: Kind) -> Option<String> {
-        if !is_plain(&self.name) || self.name == NAME {
+        if !is_of_backup(&self.name) || self.name == NAME {
             return Some("that is no name of a file of a backup".to_owned());
         }
         match (store, &self.schema, &self.stream) {
@@ -94,6 +95,10 @@ impl Entry {
                 )),
                 Some(_) => None,
             },
+            (Kind::Embedded, None, None) if SqliteStore::wheel_in_backup(&self.name).is_some() => {
+                let is_named_after = SqliteStore::wheel_in_backup(&self.name) == Some(self.sha256.as_str());
+                (!is_named_after).then(|| "it is not the wheel that it is named after".to_owned())
+            }
             (Kind::Nats, None, Some(stream)) if stream.file() == self.name => None,
             (Kind::Embedded | Kind::Nats, _, _) => Some("it does not say what it is a copy of".to_owned()),
         }
@@ -139,15 +144,17 @@ impl Manifest {
         if manifest.files.is_empty() {
             return Err(format!("{NAME} lists nothing"));
         }
-        for (at, entry) in manifest.files.iter().enumerate() {
+        let mut names = HashSet::new();
+        for entry in &manifest.files {
             if let Some(flaw) = entry.flaw(manifest.store) {
                 return Err(format!("{}: {flaw}", entry.name));
             }
-            if manifest.files.iter().skip(at + 1).any(|other| other.name == entry.name) {
+            if !names.insert(&entry.name) {
                 return Err(format!("{NAME} lists {} twice", entry.name));
             }
         }
-        if manifest.store == Kind::Embedded && manifest.files.len() != 2 {
+        let tables = manifest.files.iter().filter(|entry| entry.schema.is_some());
+        if manifest.store == Kind::Embedded && tables.count() != 2 {
             return Err(format!("{NAME} does not list both files of a store"));
         }
         Ok(manifest)
@@ -169,6 +176,11 @@ impl Manifest {
         Ok(())
     }
 
+    /// Whether it lists a file.
+    pub(super) fn lists(&self, name: &str) -> bool {
+        self.files.iter().any(|entry| entry.name == name)
+    }
+
     /// The streams that it lists.
     pub(super) fn streams(&self) -> Vec<StreamCopy> {
         self.files.iter().filter_map(|entry| entry.stream.clone()).collect()
@@ -185,8 +197,12 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Whether a name leads to no other folder.
-pub(super) fn is_plain(name: &str) -> bool {
+/// Whether a name can be that of a file of a backup: none that leads to another folder, but for that of wheels.
+pub(super) fn is_of_backup(name: &str) -> bool {
+    is_plain(name) || SqliteStore::wheel_in_backup(name).is_some()
+}
+
+fn is_plain(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     matches!((parts.next(), parts.next()), (Some(Component::Normal(one)), None) if one == name)
 }
@@ -228,10 +244,18 @@ mod tests {
         for (name, content) in [("pyoco.db", "a"), ("pyoco-logs.db", "b")] {
             std::fs::write(folder.path().join(name), content).unwrap();
         }
+        let hash: [u8; 32] = Sha256::digest(b"wheel").into();
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let wheel = format!("wheel-files/{hash}.whl");
+        std::fs::create_dir(folder.path().join("wheel-files")).unwrap();
+        std::fs::write(folder.path().join(&wheel), "wheel").unwrap();
         let good = || {
             let files = [("pyoco.db", newest), ("pyoco-logs.db", logs)];
-            let files = files.map(|(name, schema)| Entry::of_tables(folder.path(), name, schema).unwrap());
-            Manifest::new(Kind::Embedded, Timestamp::from_micros(1), files.to_vec())
+            let tables = files
+                .map(|(name, schema)| Entry::of_file(folder.path(), name.to_owned(), Some(schema)).unwrap());
+            let wheel = Entry::of_file(folder.path(), wheel.clone(), None).unwrap();
+            let files = tables.into_iter().chain([wheel]).collect();
+            Manifest::new(Kind::Embedded, Timestamp::from_micros(1), files)
         };
         let read = |manifest: &Manifest| {
             let _ = std::fs::remove_file(folder.path().join(NAME));
@@ -240,11 +264,15 @@ mod tests {
         };
         read(&good()).unwrap().check(folder.path()).unwrap();
         type Change = fn(&mut Manifest);
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 13] = [
             ("ours", |manifest| manifest.format = "zip".to_owned()),
             ("form 2", |manifest| manifest.format_version = 2),
             ("nothing", |manifest| manifest.files.clear()),
-            ("both files", |manifest| drop(manifest.files.pop())),
+            ("both files", |manifest| drop(manifest.files.remove(0))),
+            ("named after", |manifest| manifest.files[2].sha256 = "0a".repeat(32)),
+            ("no such file", |manifest| manifest.files[2].schema = Some(1)),
+            ("no name", |manifest| manifest.files[2].name = "wheel-files/../x.whl".to_owned()),
+            ("no name", |manifest| manifest.files[2].name = "other/x.whl".to_owned()),
             ("no name", |manifest| manifest.files[0].name = "../pyoco.db".to_owned()),
             ("no such file", |manifest| manifest.files[0].name = "other.db".to_owned()),
             ("twice", |manifest| manifest.files[0] = manifest.files[1].clone()),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +60,11 @@ async fn to_folder(config: &Config, from: &Path, is_checked: bool) -> Result<Val
     let keys = keys_that_open(&storage).await;
     let checked = if is_checked {
         let engine = backend::engine_on(&storage, config, Figures::default());
-        let audited = audit(&engine, Vec::new()).await;
+        let audited = async {
+            wheels_are_whole(&storage).await?;
+            audit(&engine, Vec::new()).await
+        };
+        let audited = audited.await;
         engine.lines().flush().await;
         Some(audited)
     } else {
@@ -142,12 +147,35 @@ async fn check_nats(config: &Config) -> Result<Audited, AdminError> {
             .map_err(|error| AdminError::Failed(error.to_string()))?
             .caught_up()
             .await;
-        audit(&engine, store.unseen().await?).await
+        let mut audited = audit(&engine, store.unseen().await?).await?;
+        if audited.broken == 0 {
+            let taken = engine.take_from_all().await;
+            audited.resumed = taken.map_err(|error| AdminError::Failed(error.to_string()))?;
+        }
+        Ok(audited)
     };
     let audited = audited.await;
     engine.lines().flush().await;
     storage.close().await?;
     audited
+}
+
+/// Reads every wheel to its end, which finds what is missing or changed.
+async fn wheels_are_whole(storage: &Storage) -> Result<(), AdminError> {
+    let store = storage.shared();
+    for wheel in store.wheels().await? {
+        let read = async {
+            // Nobody else has the store: what is listed is there.
+            let Some(mut bytes) = store.read_wheel(&wheel, 0).await? else { return Ok(()) };
+            while bytes.next().await?.is_some() {}
+            Ok::<_, StoreError>(())
+        };
+        read.await.map_err(|error| {
+            let why = "is not whole, so nothing was restored; --no-check restores all the same";
+            AdminError::Refused(format!("the wheel {} {why}: {error}", wheel.name))
+        })?;
+    }
+    Ok(())
 }
 
 /// How many API keys open what was restored, also such as were revoked since the backup was made.
@@ -168,6 +196,7 @@ fn said(manifest: &Manifest, target: &str, checked: Option<&Audited>, keys: Opti
             "repaired": audited.repaired,
             "removed": audited.removed,
             "left": audited.left,
+            "resumed": audited.resumed,
         })),
         "keys": keys,
     })
@@ -248,40 +277,46 @@ impl Copy {
 
 /// Unpacks a backup of one file, without its list, and gives that.
 fn unpack(from: &Path, stage: &TempDir, wanted: Kind) -> Result<Manifest, AdminError> {
-    let unpacked = || -> io::Result<()> {
+    let unpack = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
         for entry in tar::Archive::new(File::open(from)?).entries()? {
             let mut entry = entry?;
             let path = entry.path()?.into_owned();
-            let name = path.to_str().filter(|name| manifest::is_plain(name));
+            let name = path.to_str().filter(|name| manifest::is_of_backup(name));
             match name.filter(|_| entry.header().entry_type().is_file()) {
-                Some(name) => keep(&mut entry, stage, name)?,
+                Some(name) => {
+                    keep(&mut entry, stage, name)?;
+                    names.push(name.to_owned());
+                }
                 None => {
                     let why = format!("{} is in it, which is in no backup", path.display());
                     return Err(io::Error::new(io::ErrorKind::InvalidData, why));
                 }
             }
         }
-        Ok(())
+        Ok(names)
     };
-    unpacked().map_err(|error| AdminError::Refused(format!("{} is no backup: {error}", from.display())))?;
+    let unpacked =
+        unpack().map_err(|error| AdminError::Refused(format!("{} is no backup: {error}", from.display())))?;
     let manifest = of_kind(Manifest::read(stage.path()).map_err(AdminError::Refused)?, wanted)?;
     std::fs::remove_file(stage.path().join(manifest::NAME)).map_err(|error| failed(from, &error))?;
-    let listed = |name: &str| manifest.files.iter().any(|entry| entry.name == name);
-    let others = std::fs::read_dir(stage.path()).map_err(|error| failed(from, &error))?;
-    for other in others.flatten() {
-        if !other.file_name().to_str().is_some_and(listed) {
-            let why = format!("{} is in it and not in its list", other.path().display());
-            return Err(AdminError::Refused(why));
-        }
+    if let Some(other) = unpacked.iter().find(|name| *name != manifest::NAME && !manifest.lists(name)) {
+        return Err(AdminError::Refused(format!("{other} is in it and not in its list")));
     }
     Ok(manifest)
 }
 
 /// Writes a file of the new folder, on the disk.
 fn keep(from: &mut impl io::Read, stage: &TempDir, name: &str) -> io::Result<()> {
-    let mut file = create(&stage.path().join(name))?;
+    let path = stage.path().join(name);
+    let folder = path.parent().filter(|folder| *folder != stage.path());
+    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+        std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+    }
+    let mut file = create(&path)?;
     io::copy(from, &mut file)?;
-    file.sync_all()
+    file.sync_all()?;
+    folder.map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn of_kind(manifest: Manifest, wanted: Kind) -> Result<Manifest, AdminError> {
@@ -305,6 +340,8 @@ struct Audited {
     removed: u64,
     /// They were, too, and what is left of them stays.
     left: u64,
+    /// A worker had them in hand when the backup was made; the next one that is free goes on.
+    resumed: usize,
     broken: u64,
     named: Vec<String>,
 }
@@ -423,4 +460,119 @@ async fn blocking<T: Send + 'static>(
 
 fn failed(path: &Path, why: &dyn std::fmt::Display) -> AdminError {
     AdminError::Failed(format!("{}: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::time::Timestamp;
+    use pyoco_ports::{NewWheel, Store, WheelBytes, WheelRecord};
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::admin::backup;
+    use crate::admin::desk::Desk;
+
+    /// More than is read at a time.
+    const LENGTH: usize = 2 << 20;
+
+    struct Sent(Option<Vec<u8>>);
+
+    #[async_trait]
+    impl WheelBytes for Sent {
+        async fn next(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+            Ok(self.0.take())
+        }
+    }
+
+    async fn put(store: &dyn Store, name: &str, byte: u8) -> WheelRecord {
+        let bytes = vec![byte; LENGTH];
+        let hash: [u8; 32] = Sha256::digest(&bytes).into();
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let wheel = NewWheel {
+            name: name.parse().unwrap(),
+            size_bytes: LENGTH as u64,
+            sha256: hash.try_into().unwrap(),
+            at: Timestamp::from_micros(7),
+            tags: vec!["gpu".to_owned()],
+            content_type: "application/zip".to_owned(),
+        };
+        store.put_wheel(wheel, &mut Sent(Some(bytes))).await.unwrap().unwrap()
+    }
+
+    async fn read(store: &dyn Store, wheel: &WheelRecord) -> Vec<u8> {
+        let (mut stream, mut bytes) = (store.read_wheel(wheel, 0).await.unwrap().unwrap(), Vec::new());
+        while let Some(piece) = stream.next().await.unwrap() {
+            bytes.extend(piece);
+        }
+        bytes
+    }
+
+    /// A folder for a store, one with a backup in it, and the wheel that both have.
+    async fn backed_up(home: &Path) -> (Config, [PathBuf; 2], [WheelRecord; 2]) {
+        let config = Config { data_dir: home.join("data"), ..Config::default() };
+        let storage = Storage::open(&config, &Role::Admin, &Figures::default()).await.unwrap();
+        let store = storage.shared();
+        let one = put(&*store, "one-1.0-py3-none-any.whl", 1).await;
+        let two = put(&*store, "two-1.0-py3-none-any.whl", 2).await;
+        let desk = Desk::alone(&config, storage.clone());
+        let backups = [home.join("monday"), home.join("monday.tar")];
+        for backup in &backups {
+            let said = backup::make(&desk, backup).await.unwrap();
+            assert!(said["bytes"].as_u64().unwrap() > 2 * LENGTH as u64, "{said}");
+        }
+        drop(store);
+        storage.close().await.unwrap();
+        (config, backups, [one, two])
+    }
+
+    #[tokio::test]
+    async fn a_backup_with_wheels_restores_them() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().unwrap();
+        let (config, backups, wheels) = backed_up(home.path()).await;
+        for backup in backups {
+            std::fs::remove_dir_all(&config.data_dir).unwrap();
+            restore(&config, &backup, true).await.unwrap();
+            let folder = config.data_dir.join("wheel-files");
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&folder), 0o700);
+            let storage = Storage::open(&config, &Role::Admin, &Figures::default()).await.unwrap();
+            let store = storage.shared();
+            assert_eq!(store.wheels().await.unwrap(), wheels);
+            for (wheel, byte) in wheels.iter().zip([1, 2]) {
+                assert!(read(&*store, wheel).await == vec![byte; LENGTH], "{}", wheel.name);
+                assert_eq!(mode(&folder.join(format!("{}.whl", wheel.sha256))), 0o600);
+            }
+            drop(store);
+            storage.close().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_backup_whose_wheel_was_changed_or_taken_away_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let (config, [backup, _], [wheel, _]) = backed_up(home.path()).await;
+        std::fs::remove_dir_all(&config.data_dir).unwrap();
+        let refused = async || match restore(&config, &backup, true).await {
+            Err(error) => error.to_string(),
+            Ok(said) => panic!("it was restored: {said}"),
+        };
+        let path = backup.join(format!("wheel-files/{}.whl", wheel.sha256));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[LENGTH / 2] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let said = refused().await;
+        assert!(said.contains("is not as it was"), "{said}");
+        // Also when the list is made to agree: the table says which wheels there are.
+        std::fs::remove_file(&path).unwrap();
+        let list = std::fs::read(backup.join(manifest::NAME)).unwrap();
+        let mut list: Value = serde_json::from_slice(&list).unwrap();
+        let is_kept = |entry: &Value| !entry["name"].as_str().unwrap().contains(wheel.sha256.as_str());
+        list["files"].as_array_mut().unwrap().retain(is_kept);
+        std::fs::write(backup.join(manifest::NAME), list.to_string()).unwrap();
+        let said = refused().await;
+        assert!(said.contains(wheel.name.as_str()) && said.contains("--no-check"), "{said}");
+        assert!(!config.data_dir.exists());
+        restore(&config, &backup, false).await.unwrap();
+    }
 }

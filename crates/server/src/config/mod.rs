@@ -1,6 +1,7 @@
 //! The configuration: every `PYOCO_*` setting with its default, read once at the start. Flags of a command line are laid
 //! over it by whoever has them.
 
+mod dashboard;
 mod dotenv;
 mod nats;
 mod reference;
@@ -10,6 +11,7 @@ pub mod table;
 mod traces;
 mod unknown;
 mod variable;
+mod wheels;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use pyoco_access::Pepper;
 use pyoco_core::ids::Tag;
 use pyoco_gateway::HeaderName;
 
+pub use dashboard::DashboardConfig;
 pub use nats::{Durability, NatsAccess, NatsNames};
 pub use reference::{markdown, names_read_by};
 use settings::Settings;
@@ -27,6 +30,7 @@ pub use survey::{Shown, Survey};
 pub use traces::{TraceProtocol, TracesConfig};
 pub use unknown::Unknown;
 pub use variable::{Group, Kind, Origin, Program, Variable, without_secrets};
+pub use wheels::WheelsConfig;
 
 /// Everything an operator can set.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +99,10 @@ pub struct Config {
     pub worker_metrics_addr: Option<String>,
     /// Where traces go.
     pub traces: TracesConfig,
+    /// The shelf of wheels, and whether workers install them.
+    pub wheels: WheelsConfig,
+    /// The page that operators look at.
+    pub dashboard: DashboardConfig,
     /// `PYOCO_*` names that mean nothing to this version: probably misspelt.
     pub unknown: Vec<Unknown>,
 }
@@ -197,9 +205,11 @@ impl Config {
             log: LogConfig::read(from),
             worker_metrics_addr: from.given("PYOCO_WORKER_METRICS_ADDR"),
             traces: TracesConfig::read(from),
+            wheels: WheelsConfig::read(from),
+            dashboard: DashboardConfig::read(from),
             unknown: from.unknown(),
         };
-        // Of those that are read elsewhere (the worker's Python, parts that are not built yet) a bad one is as bad.
+        // Of those that are read elsewhere a bad one is as bad.
         from.check_rest(|row| !row.is_read_by(Program::Client));
         config.adjust();
         config
@@ -320,15 +330,12 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_a_part_that_is_not_built_yet_is_looked_at_all_the_same() {
-        let error = from(&[("PYOCO_WHEEL_MAX_BYTES", "much"), ("PYOCO_LOAD_DOTENV", "perhaps")]).unwrap_err();
+    fn a_setting_that_is_read_elsewhere_is_looked_at_all_the_same() {
+        let error = from(&[("PYOCO_LOAD_DOTENV", "perhaps")]).unwrap_err();
         let InvalidConfig(mistakes) = error;
         assert_eq!(
             mistakes,
-            [
-                "PYOCO_LOAD_DOTENV must be one of 1, true, yes, on, 0, false, no, off; or leave it out for 1",
-                "PYOCO_WHEEL_MAX_BYTES must be a whole number, 0 or more; or leave it out for 536870912",
-            ]
+            ["PYOCO_LOAD_DOTENV must be one of 1, true, yes, on, 0, false, no, off; or leave it out for 1",]
         );
     }
 

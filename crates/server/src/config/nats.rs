@@ -65,6 +65,8 @@ pub struct NatsAccess {
     pub token: Option<String>,
     /// `PYOCO_NATS_CREDS`: a credentials file.
     pub credentials: Option<PathBuf>,
+    /// `PYOCO_NATS_INBOX_PREFIX`: where answers come.
+    pub inbox_prefix: Option<String>,
     /// `PYOCO_NATS_TLS`: refuse a server without TLS.
     pub tls: bool,
     /// `PYOCO_NATS_TLS_CA`: certificates to trust.
@@ -98,6 +100,7 @@ impl NatsAccess {
             password: from.given("PYOCO_NATS_PASSWORD"),
             token: from.given("PYOCO_NATS_TOKEN"),
             credentials: path(from, "PYOCO_NATS_CREDS"),
+            inbox_prefix: from.given("PYOCO_NATS_INBOX_PREFIX"),
             tls: from.flag("PYOCO_NATS_TLS"),
             tls_ca: path(from, "PYOCO_NATS_TLS_CA"),
             tls_cert: path(from, "PYOCO_NATS_TLS_CERT"),

@@ -43,10 +43,9 @@ fn line(row: &Variable) -> String {
         Origin::Own | Origin::OpenTelemetry => "",
     };
     let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
-    let later = if row.is_used { "" } else { " **This version does not use it yet.**" };
     let kind = kind(row);
     let readers: Vec<String> = row.readers.iter().map(|reader| format!("{reader}")).collect();
-    format!("| `{}`{mark} | {default} | {}{kind}.{later} | {} |\n", row.name, row.help, readers.join(", "))
+    format!("| `{}`{mark} | {default} | {}{kind}. | {} |\n", row.name, row.help, readers.join(", "))
 }
 
 /// What a value may be, where the default does not show it.
@@ -72,8 +71,7 @@ fn kind(row: &Variable) -> String {
 
 /// The settings that a program reads, with their defaults, for the end of its help.
 pub fn names_read_by(program: Program) -> String {
-    let used = table::read_by(program).filter(|row| row.is_used);
-    let names: Vec<String> = used
+    let names: Vec<String> = table::read_by(program)
         .map(|row| match row.default {
             "" => row.name.to_owned(),
             default => format!("{}={default}", row.name),

@@ -53,6 +53,11 @@ impl Settings {
         values.get(name).map(|value| (value.as_str(), source))
     }
 
+    /// What the environment of the process says about something that is no setting of ours. An empty value says nothing.
+    pub(super) fn environment(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
     /// A value with the blanks around it, which may be part of a secret.
     pub(super) fn verbatim(&mut self, name: &'static str) -> Option<String> {
         self.row(name)?;

@@ -83,9 +83,8 @@ impl Survey {
 
     /// Notes what counts when nobody has said anything.
     pub fn assume(&mut self, name: &str, value: &str) {
-        for shown in
-            self.values.iter_mut().filter(|shown| shown.variable.name == name && shown.value.is_none())
-        {
+        let is_open = |shown: &&mut Shown| shown.variable.name == name && shown.source == Source::Default;
+        for shown in self.values.iter_mut().filter(is_open) {
             shown.value = Some(value.to_owned());
         }
     }
@@ -112,9 +111,9 @@ impl Survey {
         unreadable.collect()
     }
 
-    /// The values that a program reads and that this version uses.
+    /// The values that a program reads.
     pub fn read_by(&self, program: Program) -> impl Iterator<Item = &Shown> {
-        self.values.iter().filter(move |shown| shown.variable.is_used && shown.variable.is_read_by(program))
+        self.values.iter().filter(move |shown| shown.variable.is_read_by(program))
     }
 }
 

@@ -38,6 +38,8 @@ pub const TABLE: &[Variable] = &[
     Variable::new("PYOCO_NATS_PASSWORD", Group::Nats, Kind::Secret, "that user's password").read_by(EVERYWHERE),
     Variable::new("PYOCO_NATS_TOKEN", Group::Nats, Kind::Secret, "a token, instead of a user").read_by(EVERYWHERE),
     Variable::new("PYOCO_NATS_CREDS", Group::Nats, Kind::Path, "a credentials file, instead of a user").read_by(EVERYWHERE),
+    Variable::new("PYOCO_NATS_INBOX_PREFIX", Group::Nats, Kind::Text, "where answers of NATS come, where a server lets this user listen only there; `nats-bootstrap up --with-users` writes it")
+        .read_by(EVERYWHERE),
     Variable::new("PYOCO_NATS_TLS", Group::Nats, Kind::Flag, "whether servers without TLS are refused")
         .default("false")
         .read_by(EVERYWHERE),
@@ -106,11 +108,13 @@ pub const TABLE: &[Variable] = &[
     Variable::new("PYOCO_JOBS_FLOW", Group::Http, Kind::Text, "the flow of a job that names none")
         .default("analysis")
         .read_by(GATEWAY),
-    Variable::new("PYOCO_DASHBOARD_LANG", Group::Http, Kind::Choice(&["auto", "ja", "en"]), "the language of the dashboard")
+    Variable::new("PYOCO_DASHBOARD_LANG", Group::Http, Kind::Choice(&["auto", "ja", "en"]), "the language that the dashboard begins with; `auto`: that of `LC_ALL`, `LANGUAGE`, `LC_MESSAGES` or `LANG` in the environment of the process, else English")
         .default("auto")
         .read_by(GATEWAY)
-        .known()
-        .not_yet(),
+        .known(),
+    Variable::new("PYOCO_DASHBOARD_ACTIONS", Group::Http, Kind::Flag, "whether the dashboard offers to cancel, retry and answer runs and to hide workers; the API does so in any case")
+        .default("0")
+        .read_by(GATEWAY),
     // Runs.
     Variable::new("PYOCO_CANCEL_GRACE_PERIOD_SEC", Group::Runs, Kind::Seconds, "how long a cancelled task may take to stop by itself; with 0 it is only ever asked, never ended")
         .default("30.0")
@@ -233,46 +237,41 @@ pub const TABLE: &[Variable] = &[
         .read_by(&[Server, Worker, Task])
         .opentelemetry(),
     // Wheels.
-    Variable::new("PYOCO_WHEEL_OBJECT_STORE_BUCKET", Group::Wheels, Kind::Text, "the bucket of wheels")
+    Variable::new("PYOCO_WHEEL_OBJECT_STORE_BUCKET", Group::Wheels, Kind::Text, "the bucket of wheels in NATS")
         .default("pyoco_wheels")
         .read_by(RUNNING)
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_MAX_BYTES", Group::Wheels, Kind::Whole(0), "largest wheel, and all of them together")
+        .known(),
+    Variable::new("PYOCO_WHEEL_MAX_BYTES", Group::Wheels, Kind::Whole(0), "the longest wheel, and in NATS all of them together; 0: no bound")
         .default("536870912")
         .read_by(GATEWAY)
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_SYNC_ENABLED", Group::Wheels, Kind::Flag, "whether a worker installs wheels")
+        .known(),
+    Variable::new("PYOCO_WHEEL_UPLOAD_ROLE", Group::Wheels, Kind::Choice(&["submit", "admin"]), "the smallest role of a key that may upload and delete wheels: whoever may runs code on every worker that installs them")
+        .default("submit")
+        .read_by(GATEWAY),
+    Variable::new("PYOCO_WHEEL_SYNC_ENABLED", Group::Wheels, Kind::Flag, "whether a worker installs wheels; the worker inside `pyoco-server up` does unless this says no")
         .default("0")
-        .read_by(&[Worker])
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_SYNC_DIR", Group::Wheels, Kind::Path, "where it keeps them")
+        .read_by(RUNNING)
+        .known(),
+    Variable::new("PYOCO_WHEEL_SYNC_DIR", Group::Wheels, Kind::Path, "where it keeps them; the worker inside `pyoco-server up`: `wheels` in its data folder")
         .default(".pyoco/wheels")
-        .read_by(&[Worker])
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_SYNC_INTERVAL_SEC", Group::Wheels, Kind::Seconds, "how often it looks for new ones")
+        .read_by(RUNNING)
+        .known(),
+    Variable::new("PYOCO_WHEEL_SYNC_INTERVAL_SEC", Group::Wheels, Kind::Seconds, "how often it looks for new ones that it has not heard of")
         .default("10.0")
-        .read_by(&[Worker])
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_INSTALL_TIMEOUT_SEC", Group::Wheels, Kind::Seconds, "how long an installation may take")
+        .read_by(RUNNING)
+        .known(),
+    Variable::new("PYOCO_WHEEL_INSTALL_TIMEOUT_SEC", Group::Wheels, Kind::SomeSeconds, "how long an installation may take")
         .default("180.0")
-        .read_by(&[Worker])
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_HISTORY_KV_BUCKET", Group::Wheels, Kind::Text, "the bucket of what happened to wheels")
+        .read_by(RUNNING)
+        .known(),
+    Variable::new("PYOCO_WHEEL_HISTORY_KV_BUCKET", Group::Wheels, Kind::Text, "the bucket of what happened to wheels in NATS")
         .default("pyoco_wheel_history")
         .read_by(GATEWAY)
-        .known()
-        .not_yet(),
-    Variable::new("PYOCO_WHEEL_HISTORY_TTL_SEC", Group::Wheels, Kind::Seconds, "how long that is kept")
+        .known(),
+    Variable::new("PYOCO_WHEEL_HISTORY_TTL_SEC", Group::Wheels, Kind::Seconds, "how long that is kept; 0: for ever")
         .default("7776000")
         .read_by(GATEWAY)
-        .known()
-        .not_yet(),
+        .known(),
     // The command line. `pyoco-client` reads no `.env` file.
     Variable::new("PYOCO_SERVER_URL", Group::Client, Kind::Url, "where the gateway is")
         .default("http://127.0.0.1:8000")

@@ -19,8 +19,6 @@ pub struct Variable {
     pub readers: &'static [Program],
     /// Where it comes from.
     pub origin: Origin,
-    /// Whether this version does anything with it.
-    pub is_used: bool,
 }
 
 /// A program, or what it runs.
@@ -112,7 +110,7 @@ pub enum Kind {
 impl Variable {
     /// A setting of this product that nothing is said about yet but what it is.
     pub(super) const fn new(name: &'static str, group: Group, kind: Kind, help: &'static str) -> Self {
-        Self { name, group, kind, default: "", help, readers: &[], origin: Origin::Own, is_used: true }
+        Self { name, group, kind, default: "", help, readers: &[], origin: Origin::Own }
     }
 
     /// What counts when it is not given.
@@ -136,12 +134,6 @@ impl Variable {
     /// Of the OpenTelemetry specification.
     pub(super) const fn opentelemetry(mut self) -> Self {
         self.origin = Origin::OpenTelemetry;
-        self
-    }
-
-    /// This version does nothing with it yet.
-    pub(super) const fn not_yet(mut self) -> Self {
-        self.is_used = false;
         self
     }
 

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
 use pyoco_core::ids::{Attempt, ExecutionId, NodeId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_ports::{
@@ -143,5 +144,30 @@ impl Other {
             self.0.request_with_headers(subject.to_owned(), map, body.to_owned().into()).await.unwrap();
         let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
         assert!(answer["seq"].is_u64(), "{answer}");
+    }
+    /// All messages of a subject, with their numbers.
+    pub(crate) async fn all(&self, stream: &str, subject: &str) -> Vec<(u64, Vec<u8>)> {
+        let (mut found, mut from) = (Vec::new(), 1);
+        loop {
+            let which = serde_json::json!({"seq": from, "next_by_subj": subject});
+            let answer = self.api(&format!("STREAM.MSG.GET.{stream}"), &which).await;
+            let Some(sequence) = answer["message"]["seq"].as_u64() else { return found };
+            let body = answer["message"]["data"].as_str().unwrap_or_default();
+            found.push((sequence, base64::engine::general_purpose::STANDARD.decode(body).unwrap()));
+            from = sequence + 1;
+        }
+    }
+
+    /// Flips a bit in the last piece of an object, which stands there anew.
+    pub(crate) async fn spoil(&self, bucket: &str, nuid: &str) {
+        let (stream, subject) = (format!("OBJ_{bucket}"), format!("$O.{bucket}.C.{nuid}"));
+        let mut pieces = self.all(&stream, &subject).await;
+        *pieces.last_mut().unwrap().1.last_mut().unwrap() ^= 1;
+        self.api(&format!("STREAM.PURGE.{stream}"), &serde_json::json!({"filter": subject})).await;
+        for (_, piece) in pieces {
+            let answer = self.0.request(subject.clone(), piece.into()).await.unwrap();
+            let answer: Value = serde_json::from_slice(&answer.payload).unwrap();
+            assert!(answer["seq"].is_u64(), "{answer}");
+        }
     }
 }

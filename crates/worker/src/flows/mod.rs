@@ -22,6 +22,7 @@ use recent::Recent;
 use crate::JobMessage;
 use crate::python::{Described, OF_FLOW, PythonRuntime};
 use crate::runtime::{Flows, LoadError};
+use crate::wheels::WheelFolder;
 
 /// Where a text came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,16 +62,18 @@ impl FlowSources {
         job: &JobMessage,
         text: &[u8],
         source: Source,
+        wheels: Option<&WheelFolder>,
     ) -> Result<Arc<Plan>, LoadError> {
-        let (name, digest) = (job.flow_name.as_str(), source.digest(text));
-        if let Some(plan) = self.recent.get(name, &digest, self.python.now()) {
+        let name = job.flow_name.as_str();
+        let key = recent::Key::new(name, source.digest(text), wheels);
+        if let Some(plan) = self.recent.get(&key, self.python.now()) {
             return Ok(plan);
         }
         let failed = |error: &dyn std::fmt::Display| LoadError::Failed(error.to_string());
         // How large a text may be was decided when it was submitted, or by whoever put it into the folder.
         let limits = Limits { max_bytes: text.len().max(Limits::default().max_bytes) };
         let workflow = parse(text, limits).map_err(|error| failed(&error))?;
-        let loaded = self.python.load(name, workflow.expose_env(), workflow.callables()).await;
+        let loaded = self.python.load(name, wheels, workflow.expose_env(), workflow.callables()).await;
         let (loaded, problems) = loaded.map_err(|error| failed(&error))?;
         let mut plan = workflow.compile(name, &loaded).map_err(|error| failed(&error))?;
         plan.warnings.extend(problems);
@@ -79,14 +82,19 @@ impl FlowSources {
         }
         let plan = Arc::new(plan);
         if loaded.missing.is_empty() && loaded.discovered.is_empty() && plan.warnings.is_empty() {
-            self.recent.keep(name, digest, &plan, self.python.now());
+            self.recent.keep(key, &plan, self.python.now());
         }
         Ok(plan)
     }
 
     /// A flow of the resolver; its tasks are found by their names there.
-    async fn ask_resolver(&self, job: &JobMessage) -> Result<Option<Plan>, LoadError> {
-        let described = self.python.describe(&job.run_id, &job.flow_name).await.map_err(LoadError::Failed)?;
+    async fn ask_resolver(
+        &self,
+        job: &JobMessage,
+        wheels: Option<&WheelFolder>,
+    ) -> Result<Option<Plan>, LoadError> {
+        let described = self.python.describe(&job.run_id, &job.flow_name, wheels).await;
+        let described = described.map_err(LoadError::Failed)?;
         let Described::Ir(mut ir) = described else { return Ok(None) };
         // What the resolver is asked for again; what the flow calls itself may differ.
         ir["flow"] = serde_json::Value::String(job.flow_name.clone());
@@ -100,10 +108,10 @@ impl FlowSources {
 
 #[async_trait]
 impl Flows for FlowSources {
-    async fn plan(&self, job: &JobMessage) -> Result<Arc<Plan>, LoadError> {
+    async fn plan(&self, job: &JobMessage, wheels: Option<&WheelFolder>) -> Result<Arc<Plan>, LoadError> {
         let plan = match job.workflow_yaml.as_deref().filter(|text| !text.trim().is_empty()) {
-            Some(text) => self.compile_text(job, text.as_bytes(), Source::Job).await?,
-            None => match self.named(job).await? {
+            Some(text) => self.compile_text(job, text.as_bytes(), Source::Job, wheels).await?,
+            None => match self.named(job, wheels).await? {
                 Some(plan) => plan,
                 None => return Err(LoadError::NotFound(job.flow_name.clone())),
             },
@@ -116,15 +124,19 @@ impl Flows for FlowSources {
 }
 
 impl FlowSources {
-    async fn named(&self, job: &JobMessage) -> Result<Option<Arc<Plan>>, LoadError> {
+    async fn named(
+        &self,
+        job: &JobMessage,
+        wheels: Option<&WheelFolder>,
+    ) -> Result<Option<Arc<Plan>>, LoadError> {
         if self.python.has_resolver()
-            && let Some(plan) = self.ask_resolver(job).await?
+            && let Some(plan) = self.ask_resolver(job, wheels).await?
         {
             return Ok(Some(Arc::new(plan)));
         }
         let Some(dir) = self.python.flows_dir() else { return Ok(None) };
         match read_flow(dir, &job.flow_name) {
-            Ok(Some(text)) => self.compile_text(job, &text, Source::Folder).await.map(Some),
+            Ok(Some(text)) => self.compile_text(job, &text, Source::Folder, wheels).await.map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(LoadError::Failed(format!("flow '{}' cannot be read: {error}", job.flow_name))),
         }

@@ -3,7 +3,7 @@
 //! Inputs become environment variables, exit code 0 is success, and the result holds what was written to stdout.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -150,7 +150,8 @@ impl CommandRuntime {
         call: &Call,
         inputs: &Map<String, Value>,
     ) -> Result<HashMap<String, String>, Refusal> {
-        let mut env = visible(&self.env, call.plan.expose_env.as_deref());
+        let env = visible(&self.env, call.plan.expose_env.as_deref());
+        let mut env = with_wheels(env, call.wheels.as_ref().map(|wheels| wheels.path()));
         for (name, value) in inputs {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let refuse = |why: &str| {
@@ -281,4 +282,23 @@ pub(crate) fn visible(env: &HashMap<String, String>, exposed: Option<&[String]>)
         Some(names) => NEEDED.contains(&name) || names.iter().any(|exposed| exposed == name),
     };
     env.iter().filter(|(name, _)| may_see(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Where programs are looked for when nobody says where.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The same variables with the modules and the programs of wheels found first, also by whatever a task starts.
+pub(crate) fn with_wheels(
+    mut env: HashMap<String, String>,
+    wheels: Option<&Path>,
+) -> HashMap<String, String> {
+    let Some(wheels) = wheels else { return env };
+    let mut put_first = |name: &str, first: String, usual: &str| {
+        let rest = env.get(name).map_or(usual, String::as_str);
+        let joined = if rest.is_empty() { first } else { format!("{first}:{rest}") };
+        env.insert(name.to_owned(), joined);
+    };
+    put_first("PYTHONPATH", wheels.display().to_string(), "");
+    put_first("PATH", wheels.join("bin").display().to_string(), USUAL_PATH);
+    env
 }

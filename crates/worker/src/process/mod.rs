@@ -7,6 +7,6 @@ mod group;
 mod lines;
 
 pub use command::CommandRuntime;
-pub(crate) use command::visible;
+pub(crate) use command::{visible, with_wheels};
 pub(crate) use group::{Group, how_it_ended};
 pub(crate) use lines::{Pipe, Scribe, TaskLines, pipe};

@@ -86,7 +86,7 @@ impl PythonRuntime {
         let Some(target) = Target::of(call) else {
             return End::error(&format!("task '{}' is no Python task of this worker", call.task.name));
         };
-        let place = self.place(&call.plan.flow, call.plan.expose_env.as_deref());
+        let place = self.place(&call.plan.flow, call.wheels.as_deref(), call.plan.expose_env.as_deref());
         let known = self.signature(&place, &call.task.runner);
         let mut values = Parcel::default();
         values.add_inputs(call);

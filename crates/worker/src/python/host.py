@@ -131,10 +131,12 @@ def import_callable(address):
 class Sources:
     """Files of the user's that were imported: when one has changed, this process serves old code."""
 
-    def __init__(self):
+    def __init__(self, wheels):
         self.files = {}
         self.checked_for = None
-        self.foreign = (os.path.join(os.path.dirname(os.__file__), ""),)
+        # What wheels brought never changes where it is.
+        fixed = (os.path.dirname(os.__file__), *([wheels] if wheels else ()))
+        self.foreign = tuple(os.path.join(folder, "") for folder in fixed)
         loader, note = importlib.machinery.SourceFileLoader, self.note
         path_stats = loader.path_stats
 
@@ -183,7 +185,7 @@ class Host:
         self.folder = os.getcwd()
         sys.path[:] = setup["paths"] + [path for path in sys.path if path not in ("", *setup["paths"])]
         sys.argv = ["pyoco-task-host"]
-        self.sources = Sources()
+        self.sources = Sources(setup["wheels"])
         self.functions = {}
         self.flows = {}
         self.plugins = None

@@ -18,7 +18,7 @@ use tokio::process::Command;
 
 use super::PythonOptions;
 use super::wire::{self, Frame};
-use crate::process::{Group, Pipe, pipe, visible};
+use crate::process::{Group, Pipe, pipe, visible, with_wheels};
 
 /// What runs in the process. The first lines of it come as an argument and read the rest from the socket.
 const START: &str = include_str!("start.py");
@@ -35,6 +35,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Place {
     /// The folder of the flow, where its modules are found first.
     pub(super) folder: Option<PathBuf>,
+    /// The wheels that it runs with, which come next.
+    pub(super) wheels: Option<PathBuf>,
     /// The variables that it may see; `None`: all.
     pub(super) exposed: Option<Vec<String>>,
 }
@@ -69,7 +71,7 @@ impl Host {
             .args(["-B", "-c", START])
             .current_dir(&options.folder)
             .env_clear()
-            .envs(visible(&options.env, place.exposed.as_deref()))
+            .envs(with_wheels(visible(&options.env, place.exposed.as_deref()), place.wheels.as_deref()))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(out))
             .stderr(Stdio::from(err));
@@ -118,13 +120,16 @@ fn introduce(
     let passed = [their_control.as_raw_fd()];
     let (byte, rights) = ([IoSlice::new(b"+")], [ControlMessage::ScmRights(&passed)]);
     sendmsg::<()>(ours.as_raw_fd(), &byte, &rights, MsgFlags::empty(), None)?;
-    let paths: Vec<&Path> = place.folder.as_deref().into_iter().chain([options.folder.as_path()]).collect();
+    // A wheel wins over whatever is installed beside it, and a flow's own modules win over a wheel.
+    let paths = [place.folder.as_deref(), place.wheels.as_deref(), Some(options.folder.as_path())];
+    let paths: Vec<&Path> = paths.into_iter().flatten().collect();
     let setup = json!({
         "exposed": place.exposed,
         "artifacts": options.artifacts_dir,
         "resolver": options.flow_resolver,
         "describe": DESCRIBE,
         "paths": paths,
+        "wheels": place.wheels,
     });
     ours_for_writing.write_all(&wire::encode(&setup, &[])?)
 }

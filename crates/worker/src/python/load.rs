@@ -16,6 +16,7 @@ use super::attempt::{Heard, Stopping};
 use super::host::Place;
 use super::{OF_PLUGIN, PythonRuntime, wire};
 use crate::process::{TaskLines, how_it_ended};
+use crate::wheels::WheelFolder;
 
 /// Importing the modules of a flow may take so long.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -70,13 +71,14 @@ impl PythonRuntime {
 
     /// Starts the processes that are kept warm, so that the first task need not wait for one. An error says why none can
     /// be.
-    pub async fn warm_up(&self) -> Result<(), String> {
+    pub async fn warm_up(&self, wheels: Option<&WheelFolder>) -> Result<(), String> {
         let request = wire::encode(&json!({"op": "load", "callables": [], "discovery": ""}), &[]);
         let request = request.map_err(|error| error.to_string())?;
         let lines = self.import_lines("nothing");
         let mut leases = Vec::new();
+        let place = Place { wheels: wheels.map(|wheels| wheels.path().to_owned()), ..Place::default() };
         for _ in 0..self.options.keep_warm.min(self.options.hosts) {
-            leases.push(self.pool.take(&Place::default()).await?);
+            leases.push(self.pool.take(&place).await?);
         }
         // They start side by side; the first answer of each says that it is ready.
         for mut lease in leases {
@@ -93,13 +95,14 @@ impl PythonRuntime {
     pub(crate) async fn load<'a>(
         &self,
         flow: &str,
+        wheels: Option<&WheelFolder>,
         exposed: Option<&[String]>,
         callables: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<(Loaded, Vec<String>), String> {
         let callables: Vec<_> = callables.collect();
         let discovery = self.options.env.get("PYOCO_DISCOVERY_MODULES").map_or("", String::as_str);
         let request = json!({"op": "load", "callables": callables, "discovery": discovery});
-        match self.ask(flow, exposed, &request).await? {
+        match self.ask(flow, wheels, exposed, &request).await? {
             Said::Loaded(found) => {
                 let loaded = Loaded { missing: found.errors, discovered: discovered(found.discovered)? };
                 Ok((loaded, found.warnings))
@@ -111,11 +114,11 @@ impl PythonRuntime {
     }
 
     /// Imports the resolver, if there is one. An error says why there is none.
-    pub(crate) async fn check_resolver(&self) -> Result<(), String> {
+    pub(crate) async fn check_resolver(&self, wheels: Option<&WheelFolder>) -> Result<(), String> {
         if !self.has_resolver() {
             return Ok(());
         }
-        match self.ask("the flow resolver", None, &json!({"op": "resolver"})).await? {
+        match self.ask("the flow resolver", wheels, None, &json!({"op": "resolver"})).await? {
             Said::Flow(answer) => answer.error.map_or(Ok(()), Err),
             Said::Need(_) | Said::Stale { .. } | Said::Done(_) | Said::Loaded(_) => {
                 Err("the task process answered another question".to_owned())
@@ -124,8 +127,13 @@ impl PythonRuntime {
     }
 
     /// Asks the resolver for a flow.
-    pub(crate) async fn describe(&self, execution: &ExecutionId, flow: &str) -> Result<Described, String> {
-        match self.ask(flow, None, &json!({"op": "flow", "name": flow})).await? {
+    pub(crate) async fn describe(
+        &self,
+        execution: &ExecutionId,
+        flow: &str,
+        wheels: Option<&WheelFolder>,
+    ) -> Result<Described, String> {
+        match self.ask(flow, wheels, None, &json!({"op": "flow", "name": flow})).await? {
             Said::Flow(answer) => match *answer {
                 FlowAnswer { ir: Some(ir), .. } => Ok(Described::Ir(ir)),
                 FlowAnswer { unknown: Some(_), .. } => Ok(Described::Unknown),
@@ -144,10 +152,11 @@ impl PythonRuntime {
     async fn ask(
         &self,
         flow: &str,
+        wheels: Option<&WheelFolder>,
         exposed: Option<&[String]>,
         request: &impl Serialize,
     ) -> Result<Said, String> {
-        let asked = self.ask_until_fresh_about(flow, exposed, request);
+        let asked = self.ask_until_fresh_about(flow, wheels, exposed, request);
         let too_long = || format!("importing the tasks of '{flow}' took longer than {PATIENCE:?}");
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(too_long()))
     }
@@ -155,10 +164,11 @@ impl PythonRuntime {
     async fn ask_until_fresh_about(
         &self,
         flow: &str,
+        wheels: Option<&WheelFolder>,
         exposed: Option<&[String]>,
         request: &impl Serialize,
     ) -> Result<Said, String> {
-        let place = self.place(flow, exposed);
+        let place = self.place(flow, wheels, exposed);
         let request = wire::encode(request, &[]).map_err(|error| error.to_string())?;
         let lines = self.import_lines(flow);
         for _ in 0..RELOADS {

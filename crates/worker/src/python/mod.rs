@@ -26,6 +26,7 @@ pub(crate) use load::Described;
 pub use options::PythonOptions;
 
 use crate::flows::flow_folder;
+use crate::wheels::WheelFolder;
 use host::Place;
 use pool::Pool;
 
@@ -67,9 +68,9 @@ impl PythonRuntime {
         self.pool.close().await;
     }
 
-    /// Where the tasks of a flow run. Only its name and the worker's own settings decide, so that another worker, or
-    /// this one after a restart, decides the same.
-    fn place(&self, flow: &str, exposed: Option<&[String]>) -> Place {
+    /// Where the tasks of a flow run. Only its name, its wheels and the worker's own settings decide, so that another worker,
+    /// or this one after a restart, decides the same.
+    fn place(&self, flow: &str, wheels: Option<&WheelFolder>, exposed: Option<&[String]>) -> Place {
         let folder = self.options.flows_dir.as_deref().and_then(|dir| flow_folder(dir, flow));
         let exposed = exposed.map(|names| {
             let mut names = names.to_vec();
@@ -77,7 +78,7 @@ impl PythonRuntime {
             names.dedup();
             names
         });
-        Place { folder, exposed }
+        Place { folder, wheels: wheels.map(|wheels| wheels.path().to_owned()), exposed }
     }
 
     fn signature(&self, place: &Place, runner: &Runner) -> Option<Arc<Vec<String>>> {

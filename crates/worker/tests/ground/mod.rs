@@ -17,6 +17,7 @@ use pyoco_core::time::Timestamp;
 use pyoco_engine::{Clock, Engine, Ids, Settings, Submission};
 use pyoco_ports::{LinePlace, LogEnd, LogLine, LogStream, LogTerms, StoreError, TaskLogs, Written};
 use pyoco_store_memory::MemoryStore;
+use pyoco_testing_deployment::Faulty;
 use pyoco_testkit::{caller, create, worker_id};
 use pyoco_worker::python::PythonOptions;
 use pyoco_worker::{Call, End, JobMessage, LocalRuntime, Options, Runtime, Stop, Urgency, Worker};
@@ -135,6 +136,9 @@ pub struct Ground {
     pub runtime: Arc<LocalRuntime>,
     pub lines: Arc<Lines>,
     pub store: MemoryStore,
+    /// What the engine sees of the store.
+    pub faults: Arc<Faulty>,
+    pub python: PythonOptions,
     pub clock: Arc<WallClock>,
     pub engine: Engine,
 }
@@ -157,10 +161,12 @@ impl Ground {
         let clock = Arc::new(WallClock);
         let blobs = Arc::new(store.clone());
         let writer = pyoco_engine::Lines::new(lines.clone(), u64::MAX);
-        let runtime = LocalRuntime::new(options, writer, blobs.clone(), clock.clone());
+        let python = options.clone();
+        let runtime = LocalRuntime::new(options, writer, blobs, clock.clone());
         let ids = Arc::new(Counter(AtomicU64::new(0)));
-        let engine = Engine::new(blobs, clock.clone(), ids, Settings::default());
-        Self { folder, runtime: Arc::new(runtime), lines, store, clock, engine }
+        let faults = Arc::new(Faulty { inner: store.clone(), ..Faulty::default() });
+        let engine = Engine::new(faults.clone(), clock.clone(), ids, Settings::default());
+        Self { folder, runtime: Arc::new(runtime), lines, store, faults, python, clock, engine }
     }
 
     pub fn write(&self, path: &str, text: &str) {
@@ -207,7 +213,10 @@ impl Ground {
     }
 
     pub fn worker(&self) -> Worker {
-        let options = Options::new(worker_id("w1"), vec![Tag::default()]);
+        self.worker_with(Options::new(worker_id("w1"), vec![Tag::default()]))
+    }
+
+    pub fn worker_with(&self, options: Options) -> Worker {
         let flows = Arc::new(self.runtime.flows());
         let env: HashMap<String, String> = std::env::vars().collect();
         Worker::new(self.engine.clone(), self.clock.clone(), options, flows, self.runtime.clone(), env)
@@ -238,6 +247,7 @@ pub fn call_of(task: TaskSpec, expose_env: Option<&[&str]>) -> Call {
         plan: Arc::new(plan),
         context: Context::default(),
         loops: Vec::new(),
+        wheels: None,
         trace: None,
     }
 }

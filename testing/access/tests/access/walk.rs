@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pyoco_core::access::Role;
-use pyoco_gateway::Gateway;
+use pyoco_gateway::{DashboardSettings, Gateway, PageFile, Settings};
 use pyoco_testing_access::{Others, Ring, Sample, Scene, samples};
 use pyoco_testing_executions::{Site, on_every_store};
 use pyoco_testing_jobs::Socket;
@@ -19,7 +19,8 @@ on_every_store!(
 );
 
 /// What everybody may see. Nothing else, whatever the table says.
-const PUBLIC: [&str; 6] = ["/", "/health", "/openapi.json", "/docs", "/docs/", "/docs/{*path}"];
+const PUBLIC: [&str; 7] =
+    ["/", "/static/{*path}", "/health", "/openapi.json", "/docs", "/docs/", "/docs/{*path}"];
 
 /// An answer; of a stream only its beginning.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ async fn send_as(site: &Site, sample: &Sample, key: &str) -> Got {
 async fn set(site: &Site) -> (Site, Site, Ring, Scene, Vec<Sample>) {
     let ring = Ring::at(site).await;
     let ann = site.for_one(ring.door(), Some(ring.of("ann"))).await;
-    let guarded = site.for_one(ring.door(), None).await;
+    let guarded = site.for_one_with(ring.door(), None, with_page()).await;
     let scene = Scene::set(&ann).await;
     // Who looks at it now sees what she did.
     ann.engine.trail().flush().await;
@@ -67,6 +68,13 @@ async fn set(site: &Site) -> (Site, Site, Ring, Scene, Vec<Sample>) {
     assert_eq!(known, wanted, "a sample for every route, and none for what is not there");
     assert_eq!(known.len(), samples.len());
     (ann, guarded, ring, scene, samples)
+}
+
+/// A dashboard of one page and one file, whether this machine has built the real one or not.
+fn with_page() -> Settings {
+    let file = |name| PageFile { name, plain: b"a page", brotli: None, gzip: None };
+    let files = vec![file("index.html"), file("static/app.0a1B_-c2.js")];
+    Settings { dashboard: DashboardSettings { files, ..Default::default() }, ..Default::default() }
 }
 
 fn needs(sample: &Sample) -> Option<Role> {
@@ -151,8 +159,17 @@ async fn nobody_without_a_good_key_gets_past_the_door(site: Site) {
             assert_eq!(got.status(), 401, "{method} {path}");
         }
     }
-    for path in ["/nothing", "/health/", "/health/x", "/static/x", "/HEALTH", "/audit", "/%68ealth", "/docsx"]
-    {
+    for path in [
+        "/nothing",
+        "/health/",
+        "/health/x",
+        "/static",
+        "/static/",
+        "/HEALTH",
+        "/audit",
+        "/%68ealth",
+        "/docsx",
+    ] {
         let got = guarded.client.get(format!("http://{}{path}", guarded.address)).send().await.unwrap();
         assert_eq!(got.status(), 401, "{path}");
     }

@@ -10,3 +10,5 @@ pub(crate) mod others;
 pub(crate) mod queue;
 pub(crate) mod retention;
 pub(crate) mod task_logs;
+pub(crate) mod wheel_history;
+pub(crate) mod wheels;

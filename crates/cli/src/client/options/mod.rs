@@ -8,6 +8,7 @@ pub(super) mod graph;
 pub(super) mod job;
 pub(super) mod logs;
 pub(super) mod node;
+pub(super) mod wheels;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -222,6 +223,39 @@ Its exit code tells how the run ended: 0 COMPLETED, 1 FAILED, 130 CANCELLED.")]
 A terminal gets a table, a pipe gets lines of label and count, separated by a tab. With --all --json
 each label is a line.")]
     Tags(job::Labels),
+    /// List the wheels that workers install
+    #[command(after_help = "Example:
+  pyoco-client wheels --output table")]
+    Wheels(wheels::Wheels),
+    /// Upload a wheel: workers that install wheels run it from their next run on
+    #[command(after_help = "Examples:
+  pyoco-client wheel-upload --wheel-file dist/my_tasks-1.0-py3-none-any.whl --tags gpu,linux
+  pyoco-client wheel-upload --wheel-file dist/my_tasks-1.1-py3-none-any.whl --preflight warn
+
+Before anything is sent, the file is looked at as the gateway will look at it, and the gateway is asked
+what is there: what would be refused is named. Beside that a wheel should say what it is for, in a
+description of 80 characters or a Project-URL with its documentation, and have entry points;
+--allow-missing-usage-doc and --allow-no-entry-points take one that does not. --preflight warn only warns,
+off does not look.
+
+A terminal shows progress; a pipe gets a line now and then, on standard error.")]
+    WheelUpload(wheels::WheelUpload),
+    /// List who uploaded and deleted wheels, newest first
+    #[command(after_help = "Examples:
+  pyoco-client wheel-history --limit 20 --output table
+  pyoco-client wheel-history --wheel-name my_tasks-1.0-py3-none-any.whl --action upload")]
+    WheelHistory(wheels::WheelHistory),
+    /// Delete a wheel; runs that have begun with it keep it
+    #[command(after_help = "Example:
+  pyoco-client wheel-delete --name my_tasks-1.0-py3-none-any.whl")]
+    WheelDelete(wheels::WheelDelete),
+    /// Fetch a wheel into a file, and check that it is what was uploaded
+    #[command(after_help = "Examples:
+  pyoco-client wheel-download --name my_tasks-1.0-py3-none-any.whl
+  pyoco-client wheel-download --name my_tasks-1.0-py3-none-any.whl --output wheels/
+
+The file has its name when all of it is there, and not before.")]
+    WheelDownload(wheels::WheelDownload),
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,9 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod explain;
+mod graph;
+
 use pyoco_core::ids::{Tag, TenantId};
 use pyoco_core::json::Object;
 use pyoco_core::plan::{FailPolicy, Policy};

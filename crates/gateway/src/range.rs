@@ -1,10 +1,10 @@
-//! `Range`: which bytes of a text are wanted.
+//! `Range`: which bytes of a whole are wanted.
 
 use axum::http::{HeaderMap, header};
 
-/// What a request wants of a text.
+/// What a request wants of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// All of it: nothing was said, or nothing that has to be followed.
     All,
     /// The bytes from the first to the last.
@@ -14,8 +14,8 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// What `Range` says about a text of so many bytes. One range is followed; several, and what cannot be read, are not.
-    pub(super) fn of(headers: &HeaderMap, length: u64) -> Self {
+    /// What `Range` says about something of so many bytes. One range is followed; several, and what cannot be read, are not.
+    pub(crate) fn of(headers: &HeaderMap, length: u64) -> Self {
         let mut ranges = headers.get_all(header::RANGE).iter();
         let (Some(range), None) = (ranges.next(), ranges.next()) else { return Self::All };
         let Some((unit, range)) = range.to_str().ok().and_then(|text| text.split_once('=')) else {
