@@ -12,18 +12,28 @@ const OWN: &[(&str, &[&str])] = &[
     ("pyoco-wheels", &[]),
     ("pyoco-ports", &["pyoco-core", "pyoco-wheels"]),
     ("pyoco-figures", &[]),
+    // Says what a store says, so that a test can say it in the place of one.
+    ("pyoco-faults", &["pyoco-ports"]),
     ("pyoco-page", &[]),
     ("pyoco-access", &["pyoco-core", "pyoco-ports"]),
-    ("pyoco-engine", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-figures"]),
+    ("pyoco-engine", &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-figures", "pyoco-faults"]),
     ("pyoco-store-memory", &["pyoco-core", "pyoco-ports", "pyoco-wheels"]),
-    ("pyoco-store-sqlite", &["pyoco-core", "pyoco-ports", "pyoco-figures", "pyoco-wheels"]),
-    ("pyoco-store-nats", &["pyoco-core", "pyoco-ports", "pyoco-wheels"]),
+    ("pyoco-store-sqlite", &["pyoco-core", "pyoco-ports", "pyoco-figures", "pyoco-wheels", "pyoco-faults"]),
+    ("pyoco-store-nats", &["pyoco-core", "pyoco-ports", "pyoco-wheels", "pyoco-faults"]),
     // What stands in NATS is the store's to say; no engine is needed to look after servers.
     ("pyoco-bootstrap", &["pyoco-core", "pyoco-store-nats"]),
     ("pyoco-api", &["pyoco-core"]),
     (
         "pyoco-worker",
-        &["pyoco-core", "pyoco-flow", "pyoco-ports", "pyoco-engine", "pyoco-figures", "pyoco-wheels"],
+        &[
+            "pyoco-core",
+            "pyoco-flow",
+            "pyoco-ports",
+            "pyoco-engine",
+            "pyoco-figures",
+            "pyoco-wheels",
+            "pyoco-faults",
+        ],
     ),
     (
         "pyoco-gateway",

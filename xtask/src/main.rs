@@ -1,6 +1,6 @@
 //! Checks of the repository itself: which crate may depend on what, which technology stays in its room, how
-//! long a file may grow, and that every command has a file of its own. Run by `make test` as
-//! `cargo run -p xtask`.
+//! long a file may grow, that every command has a file of its own, and that links of the documentation lead somewhere. Run by
+//! `make test` as `cargo run -p xtask`.
 //!
 //! What is checked here is a rule of docs/architecture.md that the compiler cannot see.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
@@ -9,6 +9,7 @@ mod commands;
 mod contract;
 mod files;
 mod layers;
+mod links;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,16 +25,19 @@ fn main() -> ExitCode {
         }
     };
     let root: &Path = metadata.workspace_root.as_std_path();
-    let findings: Vec<String> =
-        [layers::check(&metadata), files::check(root), commands::check(root), contract::check(root)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let checks = [
+        layers::check(&metadata),
+        files::check(root),
+        commands::check(root),
+        contract::check(root),
+        links::check(root),
+    ];
+    let findings: Vec<String> = checks.into_iter().flatten().collect();
     for finding in &findings {
         eprintln!("xtask: {finding}");
     }
     if findings.is_empty() {
-        println!("xtask: layers, file sizes, command files and port promises are as they should be");
+        println!("xtask: layers, file sizes, command files, port promises and links are as they should be");
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -328,7 +328,7 @@ fn a_flow_that_is_refused_says_where_it_is_wrong() {
     let output = ask(&gateway, &["submit-yaml", "--workflow-file", path, "--flow-name", "m", "--tag", "t"]);
     let text = format!(
         "ERR-PYOCO-HTTP: request failed\n- reason: HTTP 422 POST /runs/yaml: {body}\n- detail: 3:5: unknown key 'grpah'\n\
-         - hint: check server status and request parameters\n"
+         - hint: mend the flow where detail says, and submit it again\n"
     );
     assert_failed(&output, &text);
 }
@@ -458,9 +458,9 @@ fn the_gateway_and_the_key_may_stand_anywhere_or_in_the_environment() {
 fn what_the_gateway_refuses_is_told_with_its_reason() {
     let gateway = Gateway::start(|asked, _| match asked.path() {
         "/metrics" => json(401, r#"{"detail":"api key required"}"#),
-        _ => json(404, r#"{"detail":"run not found"}"#),
+        _ => json(404, r#"{"detail":"run not found","err_id":"ERR-PYOCO-0005"}"#),
     });
-    let hint = "- hint: check server status and request parameters\n";
+    let hint = "- hint: pyoco-client list shows what there is\n";
     for (arguments, call) in [
         (["get", "r"].as_slice(), "GET /runs/r"),
         (&["tasks", "r"], "GET /runs/r/tasks"),
@@ -470,7 +470,7 @@ fn what_the_gateway_refuses_is_told_with_its_reason() {
         let text = "ERR-PYOCO-HTTP: request failed\n- reason: HTTP 404 ";
         assert_failed(
             &ask(&gateway, arguments),
-            &format!("{text}{call}: {{\"detail\":\"run not found\"}}\n{hint}"),
+            &format!("{text}{call}: {{\"detail\":\"run not found\",\"err_id\":\"ERR-PYOCO-0005\"}}\n{hint}"),
         );
     }
     let text = "ERR-PYOCO-HTTP: request failed\n- reason: HTTP 401 GET /metrics: {\"detail\":\"api key required\"}\n\
@@ -485,7 +485,7 @@ fn a_gateway_that_is_not_there_is_told() {
     drop(listener);
     let text = format!(
         "ERR-PYOCO-HTTP: connection error\n- reason: Connection refused (os error 111) ({address})\n\
-         - hint: check --server URL and gateway availability\n"
+         - hint: start a server with pyoco-server up, or name another one with --server or PYOCO_SERVER_URL\n"
     );
     assert_failed(&client(&["--server", &format!("http://{address}"), "list"]), &text);
     let text = format!(

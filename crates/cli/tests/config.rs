@@ -196,8 +196,10 @@ fn every_setting_is_explained() {
         assert!(output.status.success(), "{arguments:?}");
         stdout(&output)
     };
-    let reference =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md"));
+    let reference = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/configuration.md"
+    ));
     assert_eq!(shown(&["config", "--markdown"]), reference.unwrap());
     assert!(shown(&["config", "PYOCO_DATA_DIR"]).starts_with("PYOCO_DATA_DIR [default: .pyoco]\n"));
     let all = shown(&["config", "--json"]);

@@ -20,18 +20,18 @@ use crate::past;
     args_override_self = true,
     disable_help_subcommand = true,
     after_help = format!(
-        "Examples:
+        "Without NATS it works on the embedded store: through its server while that runs, else on the store itself.
+Settings are also read from PYOCO_* variables and a .env file; a flag wins over both.
+Exit codes: 0 done, 1 failed (the reason is on standard error), 2 no such key or dead letter, or bad arguments.
+
+{}
+
+Examples:
   pyoco-server-admin api-key create --tenant team-a --name 'Ada, laptop'
   pyoco-server-admin --data-dir /var/lib/pyoco api-key list
   pyoco-server-admin --nats-url nats://127.0.0.1:4222 api-key revoke --key-id KEY_ID
   pyoco-server-admin backup --out /backups/monday.tar
-  pyoco-server-admin dlq list
-
-Without NATS it works on the embedded store: through its server while that runs, else on the store itself.
-Settings are also read from PYOCO_* variables and a .env file; a flag wins over both.
-Exit codes: 0 done, 1 failed (the reason is on standard error), 2 no such key or dead letter, or bad arguments.
-
-{}",
+  pyoco-server-admin dlq list",
         names_read_by(Program::Admin)
     )
 )]

@@ -18,8 +18,8 @@ use pyoco_bootstrap::seed::Seed;
     after_help = "Examples:
   nats-bootstrap up                                          # one server, in the foreground
   nats-bootstrap up --cluster demo --background              # the first of several
-  nats-bootstrap join --seed nats://127.0.0.1:6222 --client-port 4223 --http-port 8223 --cluster-port 6223 \\
-    --datafolder n2 --pid-file n2.pid --background
+  nats-bootstrap join --seed nats://127.0.0.1:6222 --background \\
+    --client-port 4223 --http-port 8223 --cluster-port 6223 --datafolder n2 --pid-file n2.pid
   nats-bootstrap doctor
   nats-bootstrap backup --output /backups/monday
 
@@ -361,7 +361,8 @@ pub(super) struct Unit {
 pub(super) enum ControllerCommand {
     /// Answer until it is told to stop
     #[command(after_help = "Example:
-  nats-bootstrap controller start --nats-url nats://127.0.0.1:4222 --sys-user sys --sys-password-env NATS_BOOTSTRAP_SYSTEM_PASSWORD")]
+  nats-bootstrap controller start --nats-url nats://127.0.0.1:4222 \\
+    --sys-user sys --sys-password-env NATS_BOOTSTRAP_SYSTEM_PASSWORD")]
     Start(Controller),
 }
 

@@ -5,6 +5,7 @@ use pyoco_client::api::{ExecutionEvent, Status};
 use pyoco_client::{Answer, Client, FollowOptions};
 use serde_json::Value;
 
+use super::failure::how_to_repeat;
 use super::options::exec::Events;
 use super::options::form::RowsForm;
 use super::rows;
@@ -115,8 +116,9 @@ impl End {
             Status::Canceled => Err(Failure::canceled()),
             Status::Failed => {
                 let failure = Failure::new("ERR-PYOCO-EXEC: execution failed");
-                let failure = failure.note("reason", self.why.unwrap_or_else(|| "none was given".to_owned()));
-                Err(failure.hint(format!("pyoco-client exec retry {execution_id}")))
+                let why = self.why.unwrap_or_else(|| "none was given".to_owned());
+                let hint = how_to_repeat(execution_id, &why);
+                Err(failure.note("reason", why).hint(hint))
             }
             Status::Active => Err(Failure::unexpected("the events end before their execution")),
         }

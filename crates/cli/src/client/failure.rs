@@ -23,10 +23,19 @@ impl From<Error> for Failure {
     }
 }
 
+/// What to do about a run that failed for a reason.
+pub(super) fn how_to_repeat(run_id: &str, reason: &str) -> String {
+    let repeat = format!("pyoco-client exec retry {run_id}");
+    if reason.starts_with("flow_not_found") {
+        return format!("look at the name of the flow and at --flows of the workers, then: {repeat}");
+    }
+    repeat
+}
+
 fn unreachable(reason: String) -> Failure {
     Failure::new("ERR-PYOCO-HTTP: connection error")
         .note("reason", reason)
-        .hint("check --server URL and gateway availability")
+        .hint("start a server with pyoco-server up, or name another one with --server or PYOCO_SERVER_URL")
 }
 
 fn refused(refusal: &StatusError) -> Failure {
@@ -39,7 +48,7 @@ fn refused(refusal: &StatusError) -> Failure {
     }
     failure.hint(match (refusal.status, refusal.code()) {
         (401, _) => "pass --api-key or set PYOCO_API_KEY",
-        (403, _) => "check the API key",
+        (403, _) => "the key is wrong, has ended, or may not do this; pyoco-server-admin api-key list shows what keys may",
         (409, None) if refusal.err_id() == Some("ERR-PYOCO-0022") => {
             "give the package a greater version; pyoco-client wheels shows what there is"
         }
@@ -54,8 +63,14 @@ fn refused(refusal: &StatusError) -> Failure {
         (_, Some("BAD_TOKEN")) => {
             "a token counts for the list or log that gave it; leave it out to begin anew"
         }
+        (404, None) if refusal.err_id() == Some("ERR-PYOCO-0005") => "pyoco-client list shows what there is",
         (_, Some("GRAPH_NOT_FOUND")) => "pyoco-client graph list shows what there is",
         (_, Some("PRECONDITION_FAILED")) => "pyoco-client graph get NAME shows the newest version",
+        (422, _) if !refusal.workflow_problems().is_empty() => {
+            "mend the flow where detail says, and submit it again"
+        }
+        (400 | 422, _) => "mend what the reason names; --help of the command shows how it is meant",
+        (503 | 507, _) => "try again in a moment; if it stays, pyoco-server status and pyoco-server doctor say more",
         _ => "check server status and request parameters",
     })
 }

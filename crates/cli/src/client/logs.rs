@@ -7,6 +7,7 @@ use pyoco_client::api::{LogEntry, RunStatus};
 use pyoco_client::{Answer, Client, Error, LogFilter, LogOf};
 use serde_json::Value;
 
+use super::failure::how_to_repeat;
 use super::line::{Ink, Look};
 use super::options::logs::{LinesForm, Logs};
 use crate::errors::Failure;
@@ -89,8 +90,9 @@ async fn conclude(client: &Client, run_id: &str) -> Result<(), Failure> {
         RunStatus::Failed => {
             let why = run.error.clone().filter(|error| !error.is_empty());
             let failure = Failure::new("ERR-PYOCO-RUN: run failed");
-            let failure = failure.note("reason", why.unwrap_or_else(|| "none was given".to_owned()));
-            Err(failure.hint(format!("pyoco-client exec retry {run_id}")))
+            let why = why.unwrap_or_else(|| "none was given".to_owned());
+            let hint = how_to_repeat(run_id, &why);
+            Err(failure.note("reason", why).hint(hint))
         }
         RunStatus::Pending | RunStatus::Running | RunStatus::Cancelling => {
             Err(Failure::unexpected("the log ends before its run"))

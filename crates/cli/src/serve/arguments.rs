@@ -34,7 +34,7 @@ pub struct ServerArguments {
 pub enum ServerCommand {
     /// Starts the server and stays up until it is told to stop
     #[command(
-        after_help = format!("Examples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n  PYOCO_HTTP_AUTH_MODE=api_key pyoco-server up --host 0.0.0.0\n  pyoco-server up --host 0.0.0.0 --check-config\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME\n\n{}", names_read_by(Program::Server))
+        after_help = format!("{}\n\nExamples:\n  pyoco-server up --flows ./flows\n  pyoco-server up --nats-url nats://127.0.0.1:4222\n  PYOCO_HTTP_AUTH_MODE=api_key pyoco-server up --host 0.0.0.0\n  pyoco-server up --host 0.0.0.0 --check-config\n\nThen, in another terminal:\n  pyoco-client submit --flow-name NAME", names_read_by(Program::Server))
     )]
     Up(Box<UpArguments>),
     /// Shows how a server does: whether it is up, what waits, who works
@@ -64,7 +64,7 @@ Exit codes: 0 a server would start with them, 1 it would not.")]
     #[command(after_help = "Examples:
   pyoco-server config
   pyoco-server config PYOCO_DATA_DIR
-  pyoco-server config --markdown > docs/configuration.md")]
+  pyoco-server config --markdown > docs/reference/configuration.md")]
     Config(SettingsArguments),
 }
 
@@ -114,10 +114,10 @@ pub struct UpArguments {
     #[arg(long)]
     pub check_config: bool,
     /// The worker in this process
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Worker")]
     pub worker: WorkerArguments,
     /// The wheels of the worker in this process
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Wheels of the worker")]
     pub wheels: WheelArguments,
 }
 
@@ -157,7 +157,7 @@ impl DashboardLanguage {
     name = "pyoco-worker",
     version,
     about = "Takes runs from the queue and runs their tasks",
-    after_help = format!("Examples:\n  pyoco-worker --nats-url nats://127.0.0.1:4222 --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once\n\nSettings are also read from PYOCO_* variables and a .env file; a flag wins over both.\n{}", names_read_by(Program::Worker))
+    after_help = format!("Settings are also read from PYOCO_* variables and a .env file; a flag wins over both.\n{}\n\nExamples:\n  pyoco-worker --flows ./flows\n  pyoco-worker --nats-url nats://127.0.0.1:4222 --tags default,gpu --flow-resolver flows.py:resolve\n  pyoco-worker --data-dir ./.pyoco --run-once", names_read_by(Program::Worker))
 )]
 pub struct StandaloneWorkerArguments {
     /// Where NATS is [default: nats://127.0.0.1:4222] [env: PYOCO_NATS_URL]
@@ -182,10 +182,10 @@ pub struct StandaloneWorkerArguments {
     #[arg(long, value_parser = level)]
     pub log_level: Option<tracing::Level>,
     /// The worker
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Worker")]
     pub worker: WorkerArguments,
     /// Its wheels
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Wheels")]
     pub wheels: WheelArguments,
 }
 

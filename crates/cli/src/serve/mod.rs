@@ -24,6 +24,10 @@ use crate::foreground;
 use arguments::{ServerArguments, ServerCommand, StandaloneWorkerArguments, UpArguments};
 use signals::{Signal, Signals};
 
+/// What to do when NATS is not where it should be.
+const NO_NATS: &str = "start NATS there (nats-bootstrap up does), or name it with --nats-url; \
+                       pyoco-server up without --nats-url needs none, and has a worker inside";
+
 /// `pyoco-server`.
 pub fn server(arguments: Vec<OsString>) -> ExitCode {
     conclude(parse::<ServerArguments>(with_command(arguments)).and_then(|parsed| {
@@ -31,7 +35,9 @@ pub fn server(arguments: Vec<OsString>) -> ExitCode {
         match command {
             ServerCommand::Up(up) if up.check_config => check::up(&up),
             ServerCommand::Up(up) => run(async move { serve(&up).await }, |error| {
-                Failure::new(format!("[pyoco-server][{}] {error}", Notice::InvalidArguments.err_id()))
+                let failure =
+                    Failure::new(format!("[pyoco-server][{}] {error}", Notice::InvalidArguments.err_id()));
+                if matches!(error, StartError::Nats(_)) { failure.hint(NO_NATS) } else { failure }
             }),
             ServerCommand::Status(status) => foreground::run(status::show(status)),
             ServerCommand::Doctor(doctor) => foreground::run(doctor::examine(doctor)),
@@ -46,7 +52,8 @@ pub fn worker(arguments: Vec<OsString>) -> ExitCode {
     conclude(parse::<StandaloneWorkerArguments>(arguments).and_then(|parsed| match parsed {
         Some(parsed) if parsed.check_config => check::worker(&parsed),
         Some(parsed) => run(async move { work(&parsed).await }, |error| {
-            Failure::arguments(error.to_string()).usage("pyoco-worker [OPTIONS]").hint("pyoco-worker --help")
+            let hint = if matches!(error, StartError::Nats(_)) { NO_NATS } else { "pyoco-worker --help" };
+            Failure::arguments(error.to_string()).usage("pyoco-worker [OPTIONS]").hint(hint)
         }),
         None => Ok(()),
     }))
@@ -138,6 +145,9 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     }
     let worker = Worker::on(&backend, Functions::new(), arguments.worker.options(task_environment()))?;
     worker.check().await?;
+    if !arguments.run_once {
+        say(&greeting(arguments, backend.config()));
+    }
     let working = async {
         if arguments.run_once {
             worker.run_once(Duration::from_secs_f64(arguments.poll_timeout)).await?;
@@ -162,6 +172,20 @@ async fn work(arguments: &StandaloneWorkerArguments) -> Result<Signal, StartErro
     worker.close().await?;
     backend.close().await?;
     Ok(ended)
+}
+
+/// Who it is, what it takes, and from where.
+fn greeting(arguments: &StandaloneWorkerArguments, config: &Config) -> String {
+    let tags = match &arguments.worker.tags {
+        Some(tags) => tags.0.join(", "),
+        None => config.default_tag.to_string(),
+    };
+    let place = match &config.nats_url {
+        Some(url) => without_secrets(url),
+        None => config.data_dir.display().to_string(),
+    };
+    let name = &arguments.worker.worker_id;
+    format!("pyoco-worker {name} takes runs with tag {tags} from {place}; stop with Ctrl-C")
 }
 
 fn say(text: &str) {

@@ -116,7 +116,10 @@ impl Status {
         let url = output::one_line(&without_secrets(url));
         let why = |text: &str| output::one_line(text);
         match (&self.away, &self.silent, &self.figures) {
-            (Some(reason), _, _) => vec![format!("not up     {url}: {}", why(reason))],
+            (Some(reason), _, _) => vec![
+                format!("not up     {url}: {}", why(reason)),
+                "           start a server with pyoco-server up, or name another one with --url".to_owned(),
+            ],
             (None, Some(Silence::Locked(reason)), _) => {
                 vec![format!("up         {url}"), format!("locked     {}", why(reason))]
             }
