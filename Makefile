@@ -16,6 +16,13 @@ VENV_STAMP := $(VENV)/.installed-python-$(shell $(VENV_PYTHON) -c "import platfo
 SCHEMATHESIS := .venv-schemathesis
 SCHEMATHESIS_PINS := crates/cli/tests/schemathesis/requirements.txt
 
+# What builds and tests the Python package.
+PACKAGE := .venv-python
+PACKAGE_PINS := python/requirements.txt
+
+# Minutes of chaos on each store in `make soak`; a failing run prints the command that repeats it.
+MINUTES ?= 30
+
 # The dashboard is built with Node: the machine's, if it is new enough for the tools, else one from PyPI; the server embeds what was built.
 NODE := .venv-node
 export PATH := $(CURDIR)/$(NODE)/only:$(PATH)
@@ -24,7 +31,8 @@ PAGE := dashboard/dist/index.html
 PAGE_TOOLS := dashboard/node_modules/.installed
 PAGE_SOURCES := $(wildcard dashboard/*.ts dashboard/*.js) dashboard/index.html $(shell find dashboard/src -type f)
 
-.PHONY: up test check fmt lint docs deny unit browser node dashboard page e2e dashboard-bench bench bench-core soak clean
+.PHONY: up test check fmt lint docs deny unit python browser node dashboard page e2e dashboard-bench bench bench-core soak fuzz simulate \
+	wheel package-test clean
 # One thing after the other: cargo uses all cores by itself, and what is embedded has to be built first.
 .NOTPARALLEL:
 
@@ -36,7 +44,7 @@ up:
 	PYTHON="$(PYTHON)" scripts/up.sh
 
 ## Everything that CI checks: format, lints, layers, docs and all tests. The dashboard first, so that the server has it.
-test: node dashboard check unit page e2e
+test: node dashboard check unit python page e2e
 
 check: fmt lint docs
 	cargo run --quiet -p xtask
@@ -52,6 +60,25 @@ docs:
 
 unit: $(VENV_STAMP) $(SCHEMATHESIS)/.installed browser
 	cargo test --workspace
+
+## The Python client: its types, and its calls against the server that was built last.
+python: $(PACKAGE)/.installed
+	$(PACKAGE)/bin/mypy
+	$(PACKAGE)/bin/pytest
+
+$(PACKAGE)/.installed: $(PACKAGE_PINS)
+	$(VENV_PYTHON) -m venv --clear $(PACKAGE)
+	$(PACKAGE)/bin/pip install --quiet --disable-pip-version-check --no-deps -r $(PACKAGE_PINS)
+	touch $@
+
+## The Python package with the server and the client: dist/*.whl. A release build.
+wheel: node dashboard $(PACKAGE)/.installed
+	rm -rf dist
+	$(PACKAGE)/bin/maturin build --release --out dist
+
+## The wheel in an empty environment, as docs/install.md tells it.
+package-test: wheel
+	PYOCO_WHEEL=$$(ls dist/*.whl) $(PACKAGE)/bin/pytest python/package_tests
 
 ## Flows built in Python are described by the real pyoco package; the vectors need it. Its server's client talks to ours in testing/pypi.
 ## The nats-server, the same as in bench/original/requirements.txt, is what the tests of the distributed store start.
@@ -126,10 +153,17 @@ bench-core:
 	cargo bench -p pyoco-core --bench core
 	cargo bench -p pyoco-flow --bench compile
 
-## What `make test` has no time for. First 10,000 races of cancel on each store; then a backup of 1,000 runs under way; then real processes and servers that are killed,
-## stopped and cut off, for half an hour; then the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts
-## in flight, expired leases and lost jobs.
+## What `make test` has no time for. First chaos on each store for MINUTES: real processes are killed, stopped, cut off and starved while a recorder outside keeps
+## account; `SEED=` repeats one. Then every fail point and every planted mistake; a million simulated storms; 10,000 races of cancel on each store; a backup of 1,000 runs under way; NATS servers that
+## are killed; and the model with larger bounds: each line is steps, crashes, ambiguous appends, conflicts in flight, expired leases and lost jobs.
+## The programs that are shipped are built by a command of their own: united with the chaos, they would have its places to fail at.
 soak: $(VENV_STAMP)
+	cargo build --release -p pyoco-chaos
+	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker
+	for store in sqlite nats nats3; do target/release/pyoco-chaos --store $$store --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) || exit 1; done
+	target/release/pyoco-chaos --store sqlite --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --programs target/release
+	SOAK=1 cargo test --release -p pyoco-chaos -- --include-ignored --nocapture --test-threads=1
+	cargo run --release --quiet -p pyoco-simulation --example seeds -- 0..1000000
 	SOAK=1 cargo test --release -p pyoco-testing-executions --test races -- --nocapture
 	SOAK=1 cargo test --release -p pyoco-cli --test bootstrap_backup -- --nocapture
 	SOAK=1 cargo test --release -p pyoco-cli --test nats_failures -- --include-ignored --nocapture --test-threads=1
@@ -138,6 +172,15 @@ soak: $(VENV_STAMP)
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 0 0 1 0
 	cargo run --release --quiet -p pyoco-model --example explore -- 2 1 1 0 1 0
 
+## Decoders of bytes from outside, with new inputs for MINUTES, or those of one target: `make fuzz MINUTES=60 TARGET=wheel`. An input
+## that fails is written to target/fuzz, with the command that repeats it.
+fuzz:
+	cargo run --release --quiet -p pyoco-fuzz --example fuzz -- $(MINUTES) $(TARGET)
+
+## Storms by seed: `make simulate SEEDS=0..1000000`, or one with everything that happens in it: `make simulate SEEDS=42`.
+simulate:
+	cargo run --release --quiet -p pyoco-simulation --example seeds -- $(or $(SEEDS),0..1000000)
+
 clean:
 	cargo clean
-	rm -rf $(VENV) $(SCHEMATHESIS) $(NODE) dashboard/node_modules dashboard/dist
+	rm -rf $(VENV) $(SCHEMATHESIS) $(NODE) $(PACKAGE) dist dashboard/node_modules dashboard/dist

@@ -1,5 +1,6 @@
 //! What API keys cost: a request with a key beside the same one without, and a client with a good key while somebody else tries bad ones.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use hyper::header::HeaderName;
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::oneshot;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::run_id;
 use crate::figures::{Figures, Metric};
@@ -23,7 +24,7 @@ const HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const REQUESTS: usize = 10_000;
 /// Bad keys a second, and over how many connections.
 pub(crate) const BAD_KEYS: u32 = 1_000;
-const BAD_CONNECTIONS: usize = 8;
+const BAD_CONNECTIONS: u32 = 8;
 /// How long a client is looked at, with and without the bad keys, in turn.
 const LOOK: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 5;
@@ -137,29 +138,30 @@ impl Attack {
     }
 }
 
+/// One request after the other, evenly: each connection has its own turn.
 async fn attack(address: Address, key: &str, ended: &mut oneshot::Receiver<()>) -> Result<u64, Failure> {
-    let mut connections = Vec::new();
-    for _ in 0..BAD_CONNECTIONS {
-        connections.push(Connection::open(address).await?);
-    }
-    let (mut refused, mut number) = (0, 0_u64);
-    let mut ticks = interval(Duration::from_secs(1) / BAD_KEYS * u32::try_from(BAD_CONNECTIONS)?);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    while ended.try_recv().is_err() {
-        ticks.tick().await;
-        let sent = connections.iter_mut().zip(number..).map(async |(connection, number)| {
+    let turn = Duration::from_secs(1) / BAD_KEYS;
+    let refused = Cell::new(0);
+    let begin = Instant::now();
+    let one = async |place: u32| -> Result<(), Failure> {
+        let mut connection = Connection::open(address).await?;
+        let mut ticks = interval_at(begin + turn * place, turn * BAD_CONNECTIONS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        for number in (u64::from(place)..).step_by(BAD_CONNECTIONS as usize) {
+            ticks.tick().await;
             let request = with_key(http::get("/runs")?, Some(&bad(key, number)))?;
-            connection.send(request).await
-        });
-        for answer in futures_util::future::try_join_all(sent).await? {
+            let answer = connection.send(request).await?;
             if ![403, 429].contains(&answer.status.as_u16()) {
                 return Err(answer.problem());
             }
-            refused += 1;
+            refused.set(refused.get() + 1);
         }
-        number += BAD_CONNECTIONS as u64;
+        Ok(())
+    };
+    tokio::select! {
+        failed = futures_util::future::try_join_all((0..BAD_CONNECTIONS).map(one)) => failed.map(|_| refused.get()),
+        _ = ended => Ok(refused.get()),
     }
-    Ok(refused)
 }
 
 /// Every one is another: half of them name a key that there is, with a wrong secret.

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use pyoco_core::command::{AdvanceExecution, Command, DeadLetter, Issuer, Request};
 use pyoco_core::decide::{Answer, Batch, Sealed};
-use pyoco_core::event::Actor;
 use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_core::outcome::{Effect, Reason, Rejection};
-use pyoco_core::record::LogError;
-use pyoco_core::state::State;
+use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
+use pyoco_core::record::{LogError, Record};
+use pyoco_core::state::{Phase, State};
 use pyoco_figures::Stopwatch;
 use pyoco_ports::{Append, AppendError, Durability, ErrorKind, StoreError};
 use tokio::sync::MutexGuard;
@@ -78,6 +77,11 @@ impl Engine {
     /// Asks one thing.
     pub async fn command(&self, execution: &ExecutionId, request: &Request) -> Result<Answer, EngineError> {
         let watch = Stopwatch::start();
+        if pyoco_faults::is_planted("cancel-dropped")
+            && matches!(request.command, Command::CancelExecution(_))
+        {
+            return Ok(Answer { outcome: Outcome::Accepted, effects: Vec::new() });
+        }
         let answers = self.together(execution, std::slice::from_ref(request)).await;
         let answer = answers.and_then(|mut answers| {
             answers.pop().unwrap_or_else(|| Err(EngineError::Busy(execution.clone())))
@@ -180,7 +184,8 @@ impl Engine {
                 return self.followed(execution, done).map(|()| decided);
             };
             let Sealed { record, bytes } = sealed;
-            match self.append(before, durability, &state, bytes, &record.actor, &decided.effects).await {
+            let appended = self.append(before, durability, &state, bytes, &record, &decided.effects).await;
+            match appended {
                 Ok(left) => {
                     self.doubts.remove(execution);
                     let by = record.actor.clone();
@@ -230,13 +235,16 @@ impl Engine {
         durability: Durability,
         state: &State,
         bytes: Vec<u8>,
-        by: &Actor,
+        record: &Record,
         effects: &[Effect],
     ) -> Result<Option<Box<Append>>, AppendError> {
-        let now = self.clock.now();
+        let (now, by) = (self.clock.now(), &record.actor);
+        let [before_append, after_append] = places(before, state, record);
+        pyoco_faults::at(before_append, "append")?;
         let mut append = Append::new(state.id.clone(), before, bytes);
         append.durability = durability;
-        append.row = projection::row(state, self.settings.force_after());
+        append.row = projection::row(state, self.settings.force_after())
+            .filter(|_| !(state.phase.is_terminal() && pyoco_faults::is_planted("row-not-written")));
         let wants_job = effects.iter().any(|effect| matches!(effect, Effect::EnqueueJob(_)));
         append.enqueue = wants_job.then(|| projection::job(state, now));
         append.drop_job = effects.contains(&Effect::DropJob);
@@ -247,12 +255,18 @@ impl Engine {
             .find_map(|effect| projection::dead_letter(state, effect, by, now));
         let has_letter = append.dead_letter.is_some();
         let watch = Stopwatch::start();
-        let appended = self.store.append(append).await;
+        let again = pyoco_faults::is_planted("resend-on-conflict").then(|| append.clone());
+        let mut appended = self.store.append(append).await;
+        if let (Some(again), Err(AppendError::Conflict { actual, .. })) = (again, &appended) {
+            appended = self.store.append(Append { expected: *actual, ..again }).await;
+        }
         self.figures().appended(count::appended(&appended), watch.seconds());
         if has_letter && appended.is_ok() {
             count::letter(self.figures(), effects);
         }
-        Ok(appended?.left)
+        let left = appended?.left;
+        pyoco_faults::at(after_append, "append")?;
+        Ok(left)
     }
 
     /// What one record had no room for follows at once.
@@ -318,6 +332,19 @@ fn decide(batch: &mut Batch<'_>, requests: &[Request]) -> Vec<Result<Answer, Eng
         }
     }
     answers
+}
+
+/// The places before and behind the append of a record, by what it is.
+const fn places(before: Version, state: &State, record: &Record) -> [&'static str; 2] {
+    match state.phase {
+        _ if before.0 == 0 => ["start.before_append", "start.after_append"],
+        Phase::Completed | Phase::Failed | Phase::Canceled => ["finish.before_append", "finish.after_append"],
+        _ if record.claim.is_some() => ["claim.before_append", "claim.after_append"],
+        Phase::Canceling => ["cancel.before_append", "cancel.after_append"],
+        Phase::Absent | Phase::Created | Phase::Started | Phase::Failing => {
+            ["step.before_append", "step.after_append"]
+        }
+    }
 }
 
 const fn is_failure_letter(effect: &Effect) -> bool {

@@ -1,15 +1,16 @@
 //! Executions that are marked for something that is still to be done in this process.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyoco_core::ids::ExecutionId;
 
+/// In the order of their names, so that what is done for all of them is done in the same order each time.
 #[derive(Default)]
-pub(crate) struct Marks(Mutex<HashSet<ExecutionId>>);
+pub(crate) struct Marks(Mutex<BTreeSet<ExecutionId>>);
 
 impl Marks {
-    fn marked(&self) -> MutexGuard<'_, HashSet<ExecutionId>> {
+    fn marked(&self) -> MutexGuard<'_, BTreeSet<ExecutionId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -25,6 +26,6 @@ impl Marks {
 
     /// Takes all marks away, and says whose they were.
     pub(crate) fn take(&self) -> Vec<ExecutionId> {
-        self.marked().drain().collect()
+        std::mem::take(&mut *self.marked()).into_iter().collect()
     }
 }

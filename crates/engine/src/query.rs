@@ -45,7 +45,9 @@ impl Engine {
     ) -> Result<State, EngineError> {
         let mut state = match known {
             // Nobody else has written since.
-            Some(state) if self.store.is_exclusive() => return Ok(state),
+            Some(state) if self.store.is_exclusive() || pyoco_faults::is_planted("decide-stale") => {
+                return Ok(state);
+            }
             Some(state) => state,
             None => State::absent(execution.clone()),
         };

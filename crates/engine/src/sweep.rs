@@ -132,8 +132,9 @@ impl Engine {
             if is_free || self.is_abandoned(&state).await? {
                 self.enqueue(&state).await?;
                 *enqueued += 1;
-            } else if state.phase.is_terminal() {
-                // Nobody has seen its end.
+            } else {
+                // It looks as if it wanted a job and wants none: whoever went on with it did not live to show its end, or what it
+                // waits for.
                 self.show_state(&state).await?;
             }
         }
@@ -245,7 +246,9 @@ impl Engine {
     /// One too many is harmless: a live claim makes it superfluous.
     async fn enqueue(&self, state: &State) -> Result<(), EngineError> {
         let now = self.clock.now();
-        Ok(self.store.enqueue(projection::job(state, now), now).await?)
+        pyoco_faults::at("sweep.before_publish", "enqueue")?;
+        self.store.enqueue(projection::job(state, now), now).await?;
+        Ok(pyoco_faults::at("sweep.after_publish", "enqueue")?)
     }
 
     /// Sends a command whose refusal only means that somebody was faster.

@@ -13,7 +13,8 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "the one place that looks at the clock")]
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(now.saturating_add(pyoco_faults::clock_offset()))
     }
 }
 

@@ -39,7 +39,7 @@ mod retention;
 pub mod rights;
 pub mod servers;
 mod settings;
-mod snapshot;
+pub mod snapshot;
 mod store;
 mod stream;
 mod task_logs;

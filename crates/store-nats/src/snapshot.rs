@@ -26,7 +26,7 @@ const CANCEL_REQUESTED: &str = "cancel_requested_at";
 
 /// What was found in the bucket.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Snapshot {
+pub enum Snapshot {
     /// Written by us.
     Ours(IndexRow),
     /// Written by us and changed by another implementation: the row that it was, and the snapshot that it is.
@@ -69,7 +69,7 @@ struct Member {
 }
 
 /// A snapshot with what its row needs.
-pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreError> {
+pub fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreError> {
     const OPERATION: &str = "write a snapshot";
     let mut snapshot: Value =
         serde_json::from_slice(snapshot).map_err(|error| error::internal(OPERATION, error))?;
@@ -100,7 +100,7 @@ pub(crate) fn with_row(snapshot: &[u8], row: &IndexRow) -> Result<Bytes, StoreEr
 }
 
 /// What a text of the bucket is, and of which run it says to be; `None` if it is no snapshot at all.
-pub(crate) fn read(text: &[u8]) -> Option<(ExecutionId, Snapshot)> {
+pub fn read(text: &[u8]) -> Option<(ExecutionId, Snapshot)> {
     let mut snapshot: Value = serde_json::from_slice(text).ok()?;
     let member = snapshot.as_object_mut()?.shift_remove(MEMBER);
     let execution = ExecutionId::new(snapshot.get("run_id")?.as_str()?).ok()?;
@@ -120,7 +120,7 @@ pub(crate) fn body(text: &[u8]) -> Option<Value> {
 }
 
 /// The row of a run that has no record of ours.
-pub(crate) fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<IndexRow> {
+pub fn foreign_row(execution: &ExecutionId, snapshot: &Value) -> Option<IndexRow> {
     let summary = RunSummary::deserialize(snapshot).ok()?;
     let updated_at = Timestamp::from_unix_seconds(summary.updated_at?)?;
     Some(IndexRow {

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pyoco_figures::Figures;
 use pyoco_ports::{ErrorKind, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
 
 use crate::command::{Command, Task, Terms};
 use crate::readers::Readers;
-use crate::writer::{Wake, Writer};
+use crate::writer::{Around, Wake, Writer};
 
 /// Wakes that one who waits may be behind before it is simply woken.
 const WAKES: usize = 256;
@@ -57,14 +56,13 @@ impl Database {
         path: PathBuf,
         connection: Connection,
         settings: Settings,
-        mark: Option<PathBuf>,
-        figures: Figures,
+        around: Around,
     ) -> std::io::Result<Self> {
         let (outbox, inbox) = std::sync::mpsc::channel();
         let (wake, _) = broadcast::channel(WAKES);
         let (giving_up, gave_up) = watch::channel(false);
-        let writer =
-            Writer::new(connection, inbox, wake.clone(), giving_up, &settings, mark.clone(), figures);
+        let mark = around.mark.clone();
+        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, &settings, around);
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {

@@ -251,6 +251,11 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// When the execution changed.
+    pub(crate) fn updated_at(&self) -> Timestamp {
+        self.row.updated_at
+    }
+
     pub(crate) fn of(row: IndexRow) -> Result<Self, StoreError> {
         let refused = |error| StoreError::new(ErrorKind::Internal, "put a row", error);
         let summary = serde_json::to_string(&row.summary).map_err(refused)?;

@@ -6,7 +6,7 @@ use pyoco_ports::{Append, AppendError, Appended, EventLog, StoreError, StoredRec
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::command::Terms;
-use crate::queue::SharedHand;
+use crate::queue::SharedLines;
 use crate::unsettled::{SettledTo, Unsettled};
 use crate::{SqliteStore, dead_letters, error, index, queue, retention};
 
@@ -20,8 +20,9 @@ impl EventLog for SqliteStore {
         };
         let expected = append.expected;
         let row = append.row.take().map(index::Stored::of).transpose()?;
-        let (hand, unsettled) = (self.hand().clone(), self.unsettled().clone());
-        let work = move |connection: &Connection| write(connection, &hand, &unsettled, &append, row.as_ref());
+        let (lines, unsettled) = (self.lines().clone(), self.unsettled().clone());
+        let work =
+            move |connection: &Connection| write(connection, &lines, &unsettled, &append, row.as_ref());
         match self.write(terms, work).await? {
             Written::Yes(settled) => {
                 settled.into_iter().for_each(|to| self.unsettled().committed(to));
@@ -63,32 +64,44 @@ enum Written {
 /// Appends and carries out the consequences.
 fn write(
     connection: &Connection,
-    hand: &SharedHand,
+    lines: &SharedLines,
     unsettled: &Unsettled,
     append: &Append,
     row: Option<&index::Stored>,
 ) -> rusqlite::Result<Written> {
     let actual = head(connection, &append.execution)?;
-    if actual != append.expected {
+    if actual != append.expected && !pyoco_faults::is_planted("append-anywhere") {
         return Ok(Written::Conflict(actual));
     }
     connection
         .prepare_cached("INSERT INTO records (execution, version, bytes) VALUES (?1, ?2, ?3)")?
-        .execute((append.execution.as_str(), actual.next().0, &append.bytes))?;
+        .execute((append.execution.as_str(), actual.next().0, &bytes(append)))?;
     let settled = row.map(|row| unsettled.lay(connection, row)).transpose()?.flatten();
     // First out, then in: a record that wants both wants one job afterwards.
     if append.is_end {
-        queue::drop_all(connection, hand, &append.execution)?;
+        queue::drop_all(connection, lines, &append.execution)?;
     } else if append.drop_job {
-        queue::drop_waiting(connection, hand, &append.execution)?;
+        queue::drop_waiting(connection, lines, &append.execution)?;
     }
     if let Some(job) = &append.enqueue {
-        queue::enqueue(connection, job)?;
+        queue::enqueue(connection, lines, job, row.map(index::Stored::updated_at))?;
     }
     if let Some(letter) = &append.dead_letter {
         dead_letters::publish(connection, letter)?;
     }
     Ok(Written::Yes(settled))
+}
+
+/// What is stored of a record: all of it.
+fn bytes(append: &Append) -> std::borrow::Cow<'_, [u8]> {
+    let mut bytes = std::borrow::Cow::Borrowed(append.bytes.as_slice());
+    if pyoco_faults::is_planted("record-flipped")
+        && let Some(place) = append.bytes.windows(4).position(|four| four == b"\"at\"")
+        && let Some(digit) = bytes.to_mut().get_mut(place + 8)
+    {
+        *digit ^= 1;
+    }
+    bytes
 }
 
 /// The version of a log: one look at the end of its stretch of the primary key.

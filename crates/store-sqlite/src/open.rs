@@ -4,14 +4,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyoco_figures::Figures;
 use rusqlite::Connection;
 
 use crate::database::{Database, Settings};
+use crate::queue::SharedLines;
 use crate::schema::Schema;
 use crate::wheels::{self, Shelf};
+use crate::writer::Around;
 use crate::{SqliteStore, aside, connection, schema, store, unsettled};
 
 /// The file that says that a folder is in use.
@@ -116,11 +119,14 @@ impl SqliteStore {
         settle(&connection).map_err(|error| sql_error(&file, error))?;
         tidy_wheels(folder, &connection).map_err(|error| sql_error(&file, error))?;
         let (log_file, log_connection) = aside::open_logs(folder, options.check)?;
+        let lines = SharedLines::load(&connection).map_err(|error| sql_error(&file, error))?;
         let figures = options.figures;
-        let main = start(&file, connection, store::MAIN, None, figures.clone())?;
-        let logs = start(&log_file, log_connection, store::LOGS, Some(aside::mark_in(folder)), figures)?;
+        let around = Around { mark: None, figures: figures.clone(), follower: Some(Arc::new(lines.clone())) };
+        let main = start(&file, connection, store::MAIN, around)?;
+        let around = Around { mark: Some(aside::mark_in(folder)), figures, follower: None };
+        let logs = start(&log_file, log_connection, store::LOGS, around)?;
         let shelf = Shelf::new(folder, options.wheel_history_ttl);
-        Ok(Self::new(main, logs, lock, shelf, None))
+        Ok(Self::new(main, lines, logs, lock, shelf, None))
     }
 }
 
@@ -151,11 +157,9 @@ pub(crate) fn start(
     file: &Path,
     connection: Connection,
     settings: Settings,
-    mark: Option<PathBuf>,
-    figures: Figures,
+    around: Around,
 ) -> Result<Database, OpenError> {
-    Database::start(file.to_owned(), connection, settings, mark, figures)
-        .map_err(|error| io_error(file, error))
+    Database::start(file.to_owned(), connection, settings, around).map_err(|error| io_error(file, error))
 }
 
 /// Opens a file of the folder for writing, or makes it if it is missing.

@@ -35,6 +35,7 @@ pub(crate) const MAIN: Schema = Schema {
         include_str!("migrations/0008_wheels.sql"),
         include_str!("migrations/0009_leases.sql"),
         include_str!("migrations/0010_unsettled.sql"),
+        include_str!("migrations/0011_lines.sql"),
     ],
 };
 

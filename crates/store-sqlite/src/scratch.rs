@@ -3,12 +3,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyoco_figures::Figures;
 
 use crate::database::Settings;
 use crate::open::{self, Check, OpenError};
+use crate::queue::SharedLines;
 use crate::wheels::Shelf;
+use crate::writer::Around;
 use crate::{SqliteStore, aside, connection, schema, store};
 
 /// What such folders are called. A folder gets this name when it is locked, so whoever can lock one of that name knows that
@@ -34,12 +37,15 @@ impl SqliteStore {
         let own = OwnFolder(folder);
         let (file, writer) = open::open_file(&own.0, &schema::MAIN, Check::Never)?;
         connection::without_disk(&writer).map_err(|error| open::sql_error(&file, error))?;
-        let main = open::start(&file, writer, store::SCRATCH, None, Figures::default())?;
+        let lines = SharedLines::default();
+        let alone = || Around { mark: None, figures: Figures::default(), follower: None };
+        let around = Around { follower: Some(Arc::new(lines.clone())), ..alone() };
+        let main = open::start(&file, writer, store::SCRATCH, around)?;
         let (file, writer) = aside::open_logs(&own.0, Check::Never)?;
-        let logs =
-            open::start(&file, writer, Settings { syncs: false, ..store::LOGS }, None, Figures::default())?;
+        let settings = Settings { syncs: false, ..store::LOGS };
+        let logs = open::start(&file, writer, settings, alone())?;
         let shelf = Shelf::new(&own.0, open::WHEEL_HISTORY_TTL);
-        Ok(Self::new(main, logs, lock, shelf, Some(own)))
+        Ok(Self::new(main, lines, logs, lock, shelf, Some(own)))
     }
 }
 

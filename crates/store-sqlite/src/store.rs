@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 
 use crate::command::Terms;
 use crate::database::{self, Database, Settings};
-use crate::queue::SharedHand;
+use crate::queue::SharedLines;
 use crate::scratch::OwnFolder;
 use crate::unsettled::Unsettled;
 use crate::wheels::Shelf;
@@ -63,7 +63,7 @@ struct Inner {
     /// The time that a caller gave last, for `wait`, which is given none. Before the first everything is due.
     last_now: AtomicI64,
     workers: Written,
-    hand: SharedHand,
+    lines: SharedLines,
     unsettled: Unsettled,
     wheels: Shelf,
     /// Only one closes; others wait until it is done.
@@ -76,6 +76,7 @@ struct Inner {
 impl SqliteStore {
     pub(crate) fn new(
         main: Database,
+        lines: SharedLines,
         logs: Database,
         lock: File,
         wheels: Shelf,
@@ -86,7 +87,7 @@ impl SqliteStore {
             logs,
             last_now: AtomicI64::new(i64::MAX),
             workers: Written::default(),
-            hand: SharedHand::default(),
+            lines,
             unsettled: Unsettled::default(),
             wheels,
             closing: tokio::sync::Mutex::new(()),
@@ -167,9 +168,9 @@ impl SqliteStore {
         &self.inner.wheels
     }
 
-    /// Who has which job.
-    pub(crate) fn hand(&self) -> &SharedHand {
-        &self.inner.hand
+    /// Which jobs wait, and who has which.
+    pub(crate) fn lines(&self) -> &SharedLines {
+        &self.inner.lines
     }
 
     /// The rows that are not in the index yet.

@@ -2,6 +2,7 @@
 //! after COMMIT has returned, and takes care of the write-ahead log. What a command writes is not its business.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -29,6 +30,24 @@ pub(crate) enum Wake {
     Everybody,
 }
 
+/// Something in memory that follows what is committed.
+pub(crate) trait Follower: Send + Sync {
+    /// A transaction begins; one that began before and was not committed did not happen.
+    fn began(&self);
+    /// It is committed, and nobody was told yet.
+    fn committed(&self);
+}
+
+/// Who has to do with a file beside its writer.
+pub(crate) struct Around {
+    /// Where damage of the file is marked, if anywhere.
+    pub(crate) mark: Option<PathBuf>,
+    /// Who counts the transactions.
+    pub(crate) figures: Figures,
+    /// What follows them, if anything.
+    pub(crate) follower: Option<Arc<dyn Follower>>,
+}
+
 /// After so many transactions the length of the write-ahead log is looked at.
 const LOOK_EVERY: u32 = 16;
 
@@ -52,6 +71,7 @@ pub(crate) struct Writer {
     stopped: Option<Lost>,
     /// What the file is called in the figures, and who counts.
     counted: (&'static str, Figures),
+    follower: Option<Arc<dyn Follower>>,
 }
 
 impl Writer {
@@ -61,8 +81,7 @@ impl Writer {
         wake: broadcast::Sender<Wake>,
         giving_up: watch::Sender<bool>,
         settings: &Settings,
-        mark: Option<PathBuf>,
-        figures: Figures,
+        around: Around,
     ) -> Self {
         let synchronous = settings.syncs.then_some(Durability::Full);
         // The file may have been left with a write-ahead log, so the first pause looks after it.
@@ -72,12 +91,13 @@ impl Writer {
             wake,
             giving_up,
             checkpoint_pages: settings.checkpoint_pages,
-            mark,
+            mark: around.mark,
             synchronous,
             dirty: true,
             unlooked: 0,
             stopped: None,
-            counted: (settings.file, figures),
+            counted: (settings.file, around.figures),
+            follower: around.follower,
         }
     }
 
@@ -135,7 +155,14 @@ impl Writer {
         while !self.attempt(batch)? {
             self.statement("ROLLBACK").map_err(|error| self.lose(&error))?;
         }
-        let committed = self.statement("COMMIT").map_err(|error| {
+        // Only an end of the process comes true here: what else could fail says so by itself.
+        drop(pyoco_faults::at("sqlite.before_commit", "commit"));
+        let end = if pyoco_faults::is_planted("commit-dropped") && self.unlooked % 8 == 7 {
+            "ROLLBACK"
+        } else {
+            "COMMIT"
+        };
+        let committed = self.statement(end).map_err(|error| {
             let _ = self.statement("ROLLBACK");
             match error::kind(&error) {
                 // Nothing reached the file; the next one may find room again.
@@ -149,7 +176,11 @@ impl Writer {
                 | ErrorKind::Internal => self.stop(&error, ErrorKind::Timeout),
             }
         });
+        drop(pyoco_faults::at("sqlite.after_commit", "commit"));
         if committed.is_ok() {
+            if let Some(follower) = &self.follower {
+                follower.committed();
+            }
             let (file, figures) = &self.counted;
             figures.committed(file, watch.seconds(), batch.len());
         }
@@ -160,6 +191,9 @@ impl Writer {
     /// everything is to be undone and the others run again, which is rare, and cheaper than a savepoint for each.
     fn attempt(&mut self, batch: &mut [Box<dyn Command>]) -> Result<bool, Lost> {
         self.statement("BEGIN IMMEDIATE").map_err(|error| self.lose(&error))?;
+        if let Some(follower) = &self.follower {
+            follower.began();
+        }
         for command in batch {
             match command.run(&self.connection) {
                 Ran::Keep => {}
@@ -219,6 +253,7 @@ impl Writer {
             if state.log - state.moved < self.checkpoint_pages {
                 return Ok(state);
             }
+            drop(pyoco_faults::at("sqlite.before_checkpoint", "checkpoint"));
             checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)")
         });
         if let Err(error) = moved
@@ -243,5 +278,6 @@ fn checkpoint(connection: &Connection, sql: &'static str) -> rusqlite::Result<Ch
 
 /// Moves everything into the file and empties the write-ahead log. Somebody else's reader may prevent it; that is no error.
 fn truncate(connection: &Connection) -> rusqlite::Result<()> {
+    drop(pyoco_faults::at("sqlite.before_checkpoint", "checkpoint"));
     checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").map(|_| ())
 }

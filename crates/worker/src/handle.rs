@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::drive::{Claimed, Drive, Driven};
 use crate::message::{InvalidJob, JobMessage};
+use crate::room::Place;
 use crate::runtime::LoadError;
 use crate::wheels::{Outfit, Standing, WheelError};
 use crate::worker::{Drain, Shared};
@@ -63,6 +64,13 @@ impl Seen {
     }
 }
 
+/// What a worker has of an execution.
+struct Grip {
+    /// The epoch of its claim, once there is one.
+    epoch: AtomicU64,
+    place: Place,
+}
+
 /// What to tell the queue, and how the run ended if it did.
 type Attended = (Answer, Option<RunStatus>);
 
@@ -85,7 +93,7 @@ impl Shared {
     }
 
     /// Handles a delivery and answers the queue.
-    pub(crate) async fn handle(&self, delivery: Delivery) -> Option<ExecutionId> {
+    pub(crate) async fn handle(&self, delivery: Delivery, place: Place) -> Option<ExecutionId> {
         let message = match JobMessage::decode(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
@@ -106,7 +114,7 @@ impl Shared {
             return None;
         };
         self.registry.started(&message.run_id, self.now());
-        let attended = self.attend_with_lease(&delivery, &message).await;
+        let attended = self.attend_with_lease(&delivery, &message, place).await;
         let (answer, status) = match attended {
             Ok(attended) => attended,
             Err(error) => {
@@ -126,7 +134,13 @@ impl Shared {
         let (store, now) = (self.engine.store().clone(), self.now());
         self.answers.spawn(async move {
             match answer {
-                Answer::Ack => drop(store.ack(&delivery).await),
+                Answer::Ack => {
+                    if pyoco_faults::at("finish.before_ack", "ack").is_ok() {
+                        drop(store.ack(&delivery).await);
+                        // Nothing is left to fail.
+                        drop(pyoco_faults::at("finish.after_ack", "ack"));
+                    }
+                }
                 Answer::Nak(pause) => drop(store.nak(&delivery, pause, now).await),
                 Answer::Refuse => drop(store.refuse(&delivery).await),
                 Answer::Silence => {}
@@ -138,7 +152,7 @@ impl Shared {
         &self,
         delivery: &Delivery,
         message: &JobMessage,
-        held: &AtomicU64,
+        grip: &Grip,
     ) -> Result<Attended, EngineError> {
         let mut seen = self.engine.glance(&message.run_id, Seen::of).await?;
         if seen.phase == Phase::Absent && self.engine.was_removed(&message.run_id).await? {
@@ -196,17 +210,22 @@ impl Shared {
         };
         // Before the claim, so that nothing is missed that is said after it.
         let listening = self.engine.listen(&message.run_id).await?;
-        let claimed = Drive::claim(self, &message.run_id, &message.flow_name, claim, &outfit).await?;
+        let claimed =
+            Drive::claim(self, &message.run_id, &message.flow_name, claim, &outfit, &grip.place).await?;
         let (drive, begun) = match claimed {
             Claimed::Yes(drive, begun) => (drive, begun),
             Claimed::No(refused) => return self.not_claimed(message, refused).await,
             // Another worker has said so in the meantime, and it is said once.
-            Claimed::OtherWheels => return Box::pin(self.attend(delivery, message, held)).await,
+            Claimed::OtherWheels => return Box::pin(self.attend(delivery, message, grip)).await,
         };
-        held.store(drive.epoch().0, Ordering::Relaxed);
+        grip.epoch.store(drive.epoch().0, Ordering::Relaxed);
+        if pyoco_faults::is_planted("ack-before-end") {
+            drop(self.engine.store().ack(delivery).await);
+        }
         let _driven = self.drives(&message.run_id);
         let (run_id, worker_id) = (&message.run_id, &self.options.worker);
         let driven = tokio::select! {
+            biased;
             driven = drive.run(begun) => driven,
             never = self.attend_to_others(listening) => match never {},
         };
@@ -355,12 +374,13 @@ impl Shared {
         &self,
         delivery: &Delivery,
         message: &JobMessage,
+        place: Place,
     ) -> Result<Attended, EngineError> {
-        // The epoch of the claim, once there is one.
-        let held = AtomicU64::new(0);
+        let grip = Grip { epoch: AtomicU64::new(0), place };
         tokio::select! {
-            attended = self.attend(delivery, message, &held) => attended,
-            () = self.keep_lease(delivery, message, &held) => {
+            biased;
+            attended = self.attend(delivery, message, &grip) => attended,
+            () = self.keep_lease(delivery, message, &grip.epoch) => {
                 self.engine.figures().claim_lost();
                 Ok((Answer::Silence, None))
             }
@@ -418,7 +438,7 @@ impl Shared {
     ) -> Result<bool, EngineError> {
         let store = self.engine.store();
         let held = held.load(Ordering::Relaxed);
-        if held > 0 && !store.is_exclusive() {
+        if held > 0 && !store.is_exclusive() && !pyoco_faults::is_planted("epoch-unchecked") {
             let newest = self.engine.look(&message.run_id, |state| state.epoch.0).await?;
             if newest.is_some_and(|newest| newest > held) {
                 return Ok(false);
@@ -429,7 +449,7 @@ impl Shared {
     }
 
     /// A lease that nobody could extend for so long is about to run out.
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis(self.options.lease.0.saturating_sub(self.options.lease.0 / 10))
     }
 

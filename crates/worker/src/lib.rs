@@ -3,6 +3,9 @@
 //! What may happen next is decided by the core; here is only who does it: the run loop, the lease of a job, the stopping
 //! of tasks, and the rule that a worker which lost its claim touches nothing any more. How a task is run is a `Runtime`;
 //! where a flow's plan comes from is a `Flows`.
+//!
+//! Where several things may be ready they are looked at in a fixed order (`biased`), and each of them is looked at again before
+//! anything is waited for: a history that was seen once can be repeated.
 
 /// Says a notice of the contract in the log, with what is known beside it. Never the parameters.
 macro_rules! notice {
@@ -21,6 +24,7 @@ mod message;
 pub mod process;
 pub mod python;
 mod registry;
+mod room;
 mod runtime;
 mod wheels;
 mod worker;

@@ -137,6 +137,7 @@ impl Shared {
                 false => self.options.heartbeat_every,
             };
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => {}
                 () = self.registry.changed.notified() => tokio::time::sleep(TOGETHER).await,
             }

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::registry::Registry;
+use crate::room::{Place, Room};
 use crate::runtime::{Flows, Runtime};
 use crate::wheels::{WheelFolder, WheelOptions, Wheelhouse};
 
@@ -264,7 +265,7 @@ impl Worker {
             taken = shared.take(1).await?;
         }
         let Some(delivery) = taken.pop() else { return Ok(None) };
-        let ran = shared.handle(delivery).await;
+        let ran = shared.handle(delivery, Place::none()).await;
         shared.answered().await;
         Ok(ran)
     }
@@ -276,19 +277,19 @@ impl Worker {
         let shared = &self.shared;
         let mut drain = shared.drain.clone();
         let mut jobs: JoinSet<()> = JoinSet::new();
+        let room = Room::new(shared.options.concurrency);
         while shared.drain() == Drain::No {
             // Before a job is taken, so that it begins with what is on the shelf now. What runs keeps what it began with.
             if !shared.sync_wheels().await {
                 break;
             }
             let may_take = shared.knows_wheels();
-            let free = shared.options.concurrency.saturating_sub(jobs.len());
-            if free > 0 && may_take {
-                match shared.take(free).await {
+            if room.free() > 0 && may_take {
+                match shared.take(room.free()).await {
                     Ok(taken) => {
                         for delivery in taken {
-                            let shared = shared.clone();
-                            jobs.spawn(async move { drop(shared.handle(delivery).await) });
+                            let (shared, place) = (shared.clone(), room.place());
+                            jobs.spawn(async move { drop(shared.handle(delivery, place).await) });
                         }
                     }
                     Err(error) => {
@@ -297,11 +298,13 @@ impl Worker {
                     }
                 }
             }
-            let has_room = may_take && jobs.len() < shared.options.concurrency;
+            let has_room = room.free() > 0;
             tokio::select! {
+                biased;
                 _ = drain.changed() => {}
                 Some(_) = jobs.join_next() => {}
-                _ = shared.engine.store().wait(&shared.options.tags, Duration::from_secs(1)), if has_room => {}
+                _ = shared.engine.store().wait(&shared.options.tags, Duration::from_secs(1)), if may_take && has_room => {}
+                () = room.freed(), if !has_room => {}
                 () = shared.wheels_due() => {}
             }
         }
@@ -328,6 +331,7 @@ impl Worker {
         let idle = self.busy.write();
         tokio::pin!(patience, idle);
         tokio::select! {
+            biased;
             _alone = &mut idle => {}
             () = &mut patience => {
                 self.abandon();
@@ -384,7 +388,10 @@ impl Shared {
     }
 
     async fn take(&self, most: usize) -> Result<Vec<pyoco_ports::Delivery>, StoreError> {
-        let options = &self.options;
-        self.engine.store().take(&options.tags, &options.worker, most, options.lease, self.now()).await
+        let (options, asked) = (&self.options, tokio::time::Instant::now());
+        let store = self.engine.store();
+        let taken = store.take(&options.tags, &options.worker, most, options.lease, self.now()).await?;
+        // What was on its way for longer than its lease is another's by now.
+        Ok(if asked.elapsed() < self.patience() { taken } else { Vec::new() })
     }
 }

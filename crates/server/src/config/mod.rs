@@ -321,11 +321,11 @@ mod tests {
 
     #[test]
     fn the_reference_is_what_the_table_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md");
         let written = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             written == markdown(),
-            "docs/configuration.md is old: pyoco-server config --markdown > docs/configuration.md"
+            "docs/reference/configuration.md is old: pyoco-server config --markdown > docs/reference/configuration.md"
         );
     }
 

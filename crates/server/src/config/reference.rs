@@ -1,4 +1,4 @@
-//! The reference of the settings, written from the table: docs/configuration.md, and the end of the programs' help.
+//! The reference of the settings, written from the table: docs/reference/configuration.md, and the end of the programs' help.
 
 use super::table::{self, TABLE};
 use super::variable::{Group, Origin, Program, Variable};

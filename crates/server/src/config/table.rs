@@ -1,6 +1,6 @@
-//! Every setting, once: the reference (docs/configuration.md), the help of the programs and the validation come from here.
+//! Every setting, once: the reference (docs/reference/configuration.md), the help of the programs and the validation come from here.
 //!
-//! To add one: a row here, a reader in `Config`, and docs/configuration.md anew with `pyoco-server config --markdown`.
+//! To add one: a row here, a reader in `Config`, and docs/reference/configuration.md anew with `pyoco-server config --markdown`.
 
 use super::variable::Program::{Admin, Client, Server, Task, Worker};
 use super::variable::{Group, Kind, Program, Variable};
@@ -83,7 +83,7 @@ pub const TABLE: &[Variable] = &[
         .read_by(EVERYWHERE)
         .known(),
     // The HTTP surface.
-    Variable::new("PYOCO_HTTP_AUTH_MODE", Group::Http, Kind::Choice(&["none", "api_key"]), "`api_key`: requests need an API key (docs/security.md)")
+    Variable::new("PYOCO_HTTP_AUTH_MODE", Group::Http, Kind::Choice(&["none", "api_key"]), "`api_key`: requests need an API key (docs/guides/security.md)")
         .default("none")
         .read_by(GATEWAY)
         .known(),

@@ -77,6 +77,10 @@ impl Upload {
             while failed.is_none() && !is_end && under_way.len() < AT_ONCE {
                 match cut.next(bytes).await {
                     Ok(Some(piece)) => {
+                        if let Err(error) = pyoco_faults::at("upload.mid_chunk", PUT) {
+                            failed = Some(error);
+                            break;
+                        }
                         count += 1;
                         under_way.push_back(shelf.store_piece(&subject, piece));
                     }
@@ -98,6 +102,7 @@ impl Upload {
         // All of them, each once. A server may have been restored from a copy, or somebody swept too eagerly.
         let info = shelf.connection.info(PUT, &shelf.stream, Some(&subject)).await?;
         let stored = info.and_then(|info| info.state.subjects?.get(&subject).copied()).unwrap_or(0);
+        pyoco_faults::at("upload.after_object", PUT)?;
         if stored == count { Ok(Pieces { count, size }) } else { Err(unordered()) }
     }
 
@@ -134,7 +139,10 @@ impl Upload {
             let published =
                 shelf.connection.publish(PUT, &shelf.stream, &subject, headers, description.clone()).await;
             match published {
-                Ok(_) => return Ok(Ok(self.record(wheel))),
+                Ok(_) => {
+                    pyoco_faults::at("upload.after_record", PUT)?;
+                    return Ok(Ok(self.record(wheel)));
+                }
                 Err(PublishError::Store(error)) if error.kind == ErrorKind::Timeout => is_open = true,
                 Err(PublishError::WrongLastSequence) => self.is_ours = !is_open,
                 Err(error) => {

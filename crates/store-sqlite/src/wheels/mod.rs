@@ -159,6 +159,7 @@ impl SqliteStore {
             if gathered.len() >= GATHERED {
                 writing = writing.add(std::mem::take(&mut gathered)).await?;
             }
+            pyoco_faults::at("upload.mid_chunk", files::PUT)?;
         }
         writing.add(gathered).await?.finish(wheel.size_bytes, &wheel.sha256).await
     }
@@ -172,7 +173,11 @@ impl SqliteStore {
         let hold = self.shelf().hold().await;
         let placed = async {
             writing.place(&wheel.sha256).await?;
-            self.write(terms(files::PUT), move |connection| insert(connection, &wheel)).await
+            pyoco_faults::at("upload.after_object", files::PUT)?;
+            let inserted =
+                self.write(terms(files::PUT), move |connection| insert(connection, &wheel)).await?;
+            pyoco_faults::at("upload.after_record", files::PUT)?;
+            Ok(inserted)
         };
         let placed = placed.await;
         drop(hold);

@@ -190,6 +190,8 @@ class Values:
         changed, removed = {}, []
         for root in ROOTS:
             seen, before = self.seen[root], self.before[root]
+            if root not in self.opened and not seen:
+                continue
             if root in self.opened:
                 shared, keys = self.opened[root]
                 members = [(key, value) for key, value in shared.raw_items() if value is not NOT_LOADED]

@@ -8,6 +8,7 @@ carries only a byte for "cancel", one for "end now", and its own end, which mean
 Python 3.9 or later, no packages.
 """
 
+import _signal  # signal's own functions make an enumeration of every answer
 import _thread
 import array
 import importlib.machinery
@@ -24,6 +25,9 @@ from pyoco_task_values import INLINE_BYTES, Sender, clean, cut, is_plain, readab
 
 MAX_TRACEBACK = 32 * 1024
 HEADER = struct.Struct("<II")
+# Made once: json.dumps and json.loads with options of their own build these anew for every message.
+ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+DECODE = json.JSONDecoder().raw_decode
 
 
 class Stale(Exception):
@@ -46,7 +50,7 @@ class Wire:
         body = self._take(length + extra)
         if body is None:
             return None
-        return json.loads(body[:length] if extra else body), memoryview(body)[length:]
+        return DECODE(str(body[:length] if extra else body, "utf-8"))[0], memoryview(body)[length:]
 
     def _take(self, wanted):
         rest = self._rest
@@ -63,9 +67,8 @@ class Wire:
         return rest[:wanted]
 
     def send(self, message, blobs=()):
-        text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
-        head = HEADER.pack(len(text), sum(map(len, blobs)))
-        self.socket.sendall(head + text)
+        text = ENCODE(message).encode("utf-8")
+        self.socket.sendall(HEADER.pack(len(text), sum(map(len, blobs))) + text)
         for blob in blobs:
             self.socket.sendall(blob)
 
@@ -399,7 +402,6 @@ class Host:
             except (OSError, ValueError):
                 return False
         sys.stdout, sys.stderr = self.streams
-        os.environ.pop("TRACEPARENT", None)
         if os.environ._data != self.environment:
             for name in list(os.environ):
                 if os.environ.encodekey(name) not in self.environment:
@@ -412,7 +414,7 @@ class Host:
                 os.chdir(self.folder)
         except OSError:
             return False
-        if signal.getsignal(signal.SIGTERM) is not on_terminate:
+        if _signal.getsignal(signal.SIGTERM) is not on_terminate:
             signal.signal(signal.SIGTERM, on_terminate)
         if _thread._count() > self.threads:
             return False

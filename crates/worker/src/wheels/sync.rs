@@ -75,9 +75,18 @@ impl Wheelhouse {
         self.schedule.lock().await.due().await;
     }
 
-    /// Looks at the shelf if it is time to, and has what is chosen of it installed. A failure is said and leaves everything as it
-    /// was. Whether there is something new to tell.
+    /// Looks at the shelf if it is time to, and has what is chosen of it installed; again if something came while that took its
+    /// time, because whoever takes a run now wants it with that. Whether there is something new to tell.
     pub(crate) async fn sync_if_due(&self, worker_id: &WorkerId) -> bool {
+        let mut is_news = false;
+        while self.look_if_due(worker_id).await {
+            is_news = true;
+        }
+        is_news
+    }
+
+    /// One look. A failure is said and leaves everything as it was. Whether there is something new to tell.
+    async fn look_if_due(&self, worker_id: &WorkerId) -> bool {
         let mut schedule = self.schedule.lock().await;
         if schedule.listening.is_none() {
             // Before the look, so that nothing is missed that happens after it. Without it the interval has to do.
