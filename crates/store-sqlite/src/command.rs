@@ -1,5 +1,6 @@
 //! A command for the writer: what to write, how safe it must be, and whom to answer.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use pyoco_core::ids::Tag;
@@ -15,8 +16,10 @@ pub(crate) trait Command: Send {
     fn durability(&self) -> Durability;
     /// Writes. Again when the transaction has to be made again, unless it has failed by itself before.
     fn run(&mut self, connection: &Connection) -> Ran;
-    /// Answers, after the transaction has ended. Gives the tag that has got work.
-    fn answer(self: Box<Self>, lost: Option<&Lost>) -> Option<Tag>;
+    /// The tag that has got work, once the transaction is committed.
+    fn wakes(&self) -> Option<&Tag>;
+    /// Answers, after the transaction has ended.
+    fn answer(self: Box<Self>, lost: Option<&Lost>);
 }
 
 /// How a command went.
@@ -37,12 +40,12 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    pub(crate) fn new(kind: ErrorKind, error: &rusqlite::Error) -> Self {
+    pub(crate) fn new(kind: ErrorKind, error: &impl Display) -> Self {
         Self { kind, why: Arc::from(error.to_string()) }
     }
 
     /// Also everything that comes later.
-    pub(crate) fn stopped(error: &rusqlite::Error) -> Self {
+    pub(crate) fn stopped(error: &impl Display) -> Self {
         let why =
             format!("nothing is written any more since this failed: {error}; restart to open the file again");
         Self { kind: ErrorKind::Unavailable, why: Arc::from(why) }
@@ -96,15 +99,17 @@ impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for T
         }
     }
 
-    fn answer(self: Box<Self>, lost: Option<&Lost>) -> Option<Tag> {
+    fn wakes(&self) -> Option<&Tag> {
+        self.terms.wakes.as_ref().filter(|_| matches!(self.result, Some(Ok(_))))
+    }
+
+    fn answer(self: Box<Self>, lost: Option<&Lost>) {
         let operation = self.terms.operation;
         let result = match lost {
             Some(lost) => Err(lost.clone().into_error(operation)),
             None => self.result.unwrap_or_else(|| Err(StoreError::plain(ErrorKind::Internal, operation))),
         };
-        let woken = if result.is_ok() { self.terms.wakes } else { None };
         // The caller may have gone away; the command was carried out all the same.
         let _ = self.reply.send(result);
-        woken
     }
 }

@@ -2,7 +2,6 @@
 //! Which files there are, and what is written to which, is not known here.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,8 +11,9 @@ use rusqlite::Connection;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
 
 use crate::command::{Command, Task, Terms};
+use crate::inbox::{Inbox, Refused, inbox};
 use crate::readers::Readers;
-use crate::writer::{Around, Wake, Writer};
+use crate::writer::{Around, Log, Wake, Writer};
 
 /// Wakes that one who waits may be behind before it is simply woken.
 const WAKES: usize = 256;
@@ -37,8 +37,8 @@ pub(crate) struct Settings {
 /// A file with its writer and its readers.
 pub(crate) struct Database {
     settings: Settings,
-    /// The way to the writer; none once the file is closed.
-    outbox: Mutex<Option<Sender<Box<dyn Command>>>>,
+    /// The way to the writer; closed once the file is.
+    inbox: Inbox<Box<dyn Command>>,
     places: Arc<Semaphore>,
     thread: Mutex<Option<Thread>>,
     readers: Arc<Readers>,
@@ -58,16 +58,17 @@ impl Database {
         settings: Settings,
         around: Around,
     ) -> std::io::Result<Self> {
-        let (outbox, inbox) = std::sync::mpsc::channel();
+        let (inbox, outlet) = inbox();
         let (wake, _) = broadcast::channel(WAKES);
         let (giving_up, gave_up) = watch::channel(false);
         let mark = around.mark.clone();
-        let writer = Writer::new(connection, inbox, wake.clone(), giving_up, &settings, around);
+        let log = settings.syncs.then(|| Log::of(&path));
+        let writer = Writer::new(connection, outlet, wake.clone(), giving_up, log, &settings, around);
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {
             settings,
-            outbox: Mutex::new(Some(outbox)),
+            inbox,
             places: Arc::new(Semaphore::new(places)),
             thread: Mutex::new(Some(thread)),
             readers: Arc::new(Readers::new(path, mark)),
@@ -78,7 +79,7 @@ impl Database {
 
     /// Whether it was neither closed nor given up.
     pub(crate) fn is_open(&self) -> bool {
-        guard(&self.outbox).is_some() && !*self.gave_up.borrow()
+        self.inbox.is_open() && !*self.gave_up.borrow()
     }
 
     /// Returns when the writer has given up; not at all if it never does.
@@ -102,10 +103,11 @@ impl Database {
         };
         let (reply, answer) = oneshot::channel();
         let task = Task { terms, work, result: None, reply, _place: place };
-        match &*guard(&self.outbox) {
-            None => return Err(StoreError::plain(ErrorKind::Closed, operation)),
-            Some(outbox) => outbox.send(Box::new(task)).map_err(|_| gone(operation))?,
-        }
+        let task: Box<dyn Command> = Box::new(task);
+        self.inbox.put([task]).map_err(|refused| match refused {
+            Refused::Closed => StoreError::plain(ErrorKind::Closed, operation),
+            Refused::Deserted => gone(operation),
+        })?;
         // The writer answers everything that it takes, unless it breaks; then the command may have been done.
         answer
             .await
@@ -157,7 +159,7 @@ impl Database {
     /// Takes nothing more, waits for the readers, and gives the writer that is finishing what was sent before; none if
     /// that was done before.
     pub(crate) async fn shut(&self) -> Option<Thread> {
-        drop(guard(&self.outbox).take());
+        self.inbox.close();
         let _ = self.wake.send(Wake::Everybody);
         // First the readers, so that nothing keeps the writer from emptying the write-ahead log.
         self.readers.close().await;
@@ -167,7 +169,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        drop(guard(&self.outbox).take());
+        self.inbox.close();
         self.readers.close_idle();
         if let Some(thread) = guard(&self.thread).take() {
             let _ = thread.join();

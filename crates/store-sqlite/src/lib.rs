@@ -25,6 +25,7 @@ mod dead_letters;
 mod error;
 mod graphs;
 mod health;
+mod inbox;
 mod index;
 mod jobs;
 mod keys;

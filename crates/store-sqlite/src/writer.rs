@@ -1,9 +1,14 @@
-//! The writer: one thread with the only connection that writes. It gathers what is waiting into one transaction, answers
-//! after COMMIT has returned, and takes care of the write-ahead log. What a command writes is not its business.
+//! The writer: one thread with the only connection that writes. It gathers what is waiting into one transaction, answers when that is as
+//! safe as was asked for, and takes care of the write-ahead log. What a command writes is not its business.
+//!
+//! SQLite syncs that log only before pages of it go to the file (`synchronous = NORMAL`): the order in which pages reach the disk stays
+//! its business, and when a transaction is on the disk is seen to here. So whoever waits for work, and whoever need not wait for the
+//! disk, hears of a transaction as soon as it is committed.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use pyoco_core::ids::Tag;
@@ -14,6 +19,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::command::{Command, Lost, Ran};
 use crate::database::Settings;
+use crate::inbox::{Outlet, Taken};
 use crate::{aside, connection, error};
 
 /// So many commands share one transaction at most.
@@ -54,15 +60,15 @@ const LOOK_EVERY: u32 = 16;
 /// The state of the writer's thread.
 pub(crate) struct Writer {
     connection: Connection,
-    inbox: Receiver<Box<dyn Command>>,
+    outlet: Outlet<Box<dyn Command>>,
     wake: broadcast::Sender<Wake>,
     giving_up: watch::Sender<bool>,
     /// Pages in the write-ahead log that are not yet in the file, before they are moved.
     checkpoint_pages: i64,
     /// Where damage of the file is marked, if anywhere.
     mark: Option<PathBuf>,
-    /// What `PRAGMA synchronous` is set to; none if it is off and stays so.
-    synchronous: Option<Durability>,
+    /// What is put on the disk; none if nothing has to be there.
+    log: Option<Log>,
     /// Something may be in the write-ahead log.
     dirty: bool,
     /// Transactions since somebody looked how long the write-ahead log is.
@@ -77,22 +83,22 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         connection: Connection,
-        inbox: Receiver<Box<dyn Command>>,
+        outlet: Outlet<Box<dyn Command>>,
         wake: broadcast::Sender<Wake>,
         giving_up: watch::Sender<bool>,
+        log: Option<Log>,
         settings: &Settings,
         around: Around,
     ) -> Self {
-        let synchronous = settings.syncs.then_some(Durability::Full);
         // The file may have been left with a write-ahead log, so the first pause looks after it.
         Self {
             connection,
-            inbox,
+            outlet,
             wake,
-            giving_up,
             checkpoint_pages: settings.checkpoint_pages,
             mark: around.mark,
-            synchronous,
+            log,
+            giving_up,
             dirty: true,
             unlooked: 0,
             stopped: None,
@@ -103,18 +109,15 @@ impl Writer {
 
     /// Works until every sender is gone and the inbox is empty, then leaves the file without a write-ahead log.
     pub(crate) fn run(mut self) -> Result<(), StoreError> {
-        while let Some(first) = self.next() {
-            let mut batch = vec![first];
-            batch.extend(self.inbox.try_iter().take(MOST - 1));
-            let lost = match &self.stopped {
+        while let Some(mut batch) = self.next() {
+            let watch = Stopwatch::start();
+            let done = match &self.stopped {
                 Some(why) => Err(why.clone()),
                 None => self.commit(&mut batch),
             };
-            for command in batch {
-                if let Some(tag) = command.answer(lost.as_ref().err()) {
-                    // Nobody may be waiting.
-                    let _ = self.wake.send(Wake::Tag(tag));
-                }
+            match done {
+                Ok(()) => self.committed(batch, &watch),
+                Err(lost) => batch.into_iter().for_each(|command| command.answer(Some(&lost))),
             }
             self.checkpoint_if_large();
         }
@@ -124,34 +127,46 @@ impl Writer {
         }
     }
 
-    fn next(&mut self) -> Option<Box<dyn Command>> {
-        if !self.dirty || self.stopped.is_some() {
-            return self.inbox.recv().ok();
+    /// Wakes who waits for work, and answers: first whoever need not wait for the disk.
+    fn committed(&mut self, batch: Vec<Box<dyn Command>>, watch: &Stopwatch) {
+        let count = batch.len();
+        for tag in batch.iter().filter_map(|command| command.wakes()) {
+            // Nobody may be waiting.
+            let _ = self.wake.send(Wake::Tag(tag.clone()));
         }
-        match self.inbox.recv_timeout(IDLE) {
-            Ok(command) => Some(command),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => {
-                // A reader in the way is no harm: close, or the next pause, does it. So nobody waits for one here.
-                let _ = connection::patient(&self.connection, false);
-                let _ = truncate(&self.connection);
-                let _ = connection::patient(&self.connection, true);
-                self.dirty = false;
-                self.inbox.recv().ok()
-            }
+        let (promised, progress): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|command| command.durability() == Durability::Full);
+        progress.into_iter().for_each(|command| command.answer(None));
+        let synced = match &mut self.log {
+            Some(log) if !promised.is_empty() => log.sync(),
+            Some(_) | None => Ok(()),
+        };
+        let (file, figures) = &self.counted;
+        figures.committed(file, watch.seconds(), count);
+        // It is in the write-ahead log and may come back when the file is opened again.
+        let lost = synced.err().map(|error| self.give_up(&error, ErrorKind::Timeout));
+        promised.into_iter().for_each(|command| command.answer(lost.as_ref()));
+    }
+
+    /// What is to be written together; nothing when nothing more will come.
+    fn next(&mut self) -> Option<Vec<Box<dyn Command>>> {
+        let is_tidy = !self.dirty || self.stopped.is_some();
+        match self.outlet.take(MOST, (!is_tidy).then_some(IDLE)) {
+            Taken::Some(batch) => return Some(batch),
+            Taken::Over => return None,
+            Taken::Late => {}
         }
+        // A reader in the way is no harm: close, or the next pause, does it. So nobody waits for one here.
+        let _ = connection::patient(&self.connection, false);
+        let _ = truncate(&self.connection);
+        let _ = connection::patient(&self.connection, true);
+        self.dirty = false;
+        self.next()
     }
 
     /// Runs a batch in one transaction. An error means that none of it was done, or that nobody knows.
     fn commit(&mut self, batch: &mut [Box<dyn Command>]) -> Result<(), Lost> {
         self.dirty = true;
-        let watch = Stopwatch::start();
-        let wanted = if batch.iter().all(|command| command.durability() == Durability::Process) {
-            Durability::Process
-        } else {
-            Durability::Full
-        };
-        self.synchronise(wanted).map_err(|error| self.stop(&error, ErrorKind::Unavailable))?;
         while !self.attempt(batch)? {
             self.statement("ROLLBACK").map_err(|error| self.lose(&error))?;
         }
@@ -177,12 +192,8 @@ impl Writer {
             }
         });
         drop(pyoco_faults::at("sqlite.after_commit", "commit"));
-        if committed.is_ok() {
-            if let Some(follower) = &self.follower {
-                follower.committed();
-            }
-            let (file, figures) = &self.counted;
-            figures.committed(file, watch.seconds(), batch.len());
+        if let Some(follower) = self.follower.as_ref().filter(|_| committed.is_ok()) {
+            follower.committed();
         }
         committed
     }
@@ -220,21 +231,13 @@ impl Writer {
         if let Some(mark) = &self.mark {
             aside::mark(mark, error);
         }
+        self.give_up(error, kind)
+    }
+
+    fn give_up(&mut self, error: &impl std::fmt::Display, kind: ErrorKind) -> Lost {
         self.stopped = Some(Lost::stopped(error));
         self.giving_up.send_replace(true);
         Lost::new(kind, error)
-    }
-
-    fn synchronise(&mut self, wanted: Durability) -> rusqlite::Result<()> {
-        if self.synchronous.is_some_and(|synchronous| synchronous != wanted) {
-            let value = match wanted {
-                Durability::Full => "FULL",
-                Durability::Process => "NORMAL",
-            };
-            self.connection.pragma_update(None, "synchronous", value)?;
-            self.synchronous = Some(wanted);
-        }
-        Ok(())
     }
 
     fn statement(&self, sql: &'static str) -> rusqlite::Result<()> {
@@ -261,6 +264,29 @@ impl Writer {
         {
             self.stop(&error, ErrorKind::Unavailable);
         }
+    }
+}
+
+/// The write-ahead log of a file, as something to be put on the disk.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Log {
+    pub(crate) fn of(file: &Path) -> Self {
+        let mut path = file.as_os_str().to_owned();
+        path.push("-wal");
+        Self { path: path.into(), file: None }
+    }
+
+    /// It is there as soon as something was committed, and stays the same file as long as the writer has its connection.
+    fn sync(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::open(&self.path)?),
+        };
+        file.sync_data()
     }
 }
 
