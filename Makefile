@@ -31,7 +31,7 @@ PAGE := dashboard/dist/index.html
 PAGE_TOOLS := dashboard/node_modules/.installed
 PAGE_SOURCES := $(wildcard dashboard/*.ts dashboard/*.js) dashboard/index.html $(shell find dashboard/src -type f)
 
-.PHONY: up test check fmt lint docs deny unit python browser node dashboard page e2e dashboard-bench bench bench-core soak fuzz simulate \
+.PHONY: up test check fmt lint docs deny unit python browser node dashboard page e2e dashboard-bench bench growth bench-core soak fuzz simulate \
 	wheel package-test clean
 # One thing after the other: cargo uses all cores by itself, and what is embedded has to be built first.
 .NOTPARALLEL:
@@ -136,11 +136,17 @@ install-%:
 deny:
 	cargo deny check bans licenses sources
 
-## Our server next to pyoco-server 0.5.1 of PyPI (which needs Python 3.12; its packages, pinned, go into target/). The table of
-## docs/performance.md comes from here.
+## Our server next to pyoco-server 0.5.1 of PyPI (which needs Python 3.12; its packages, pinned, go into target/) and next to what people use
+## today. The tables of docs/performance.md come from here. Whatever cannot be installed is named in the report and left out.
 bench:
+	@command -v redis-server >/dev/null || $(MAKE) --no-print-directory install-redis-server || echo "no redis-server: Celery will not be measured" >&2
 	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker --bin pyoco-server-admin
 	cargo run --release --quiet -p pyoco-bench
+
+## How cost grows with runs, tasks, lines, readers and workers; LARGEST= leaves out larger sizes. The curves of docs/performance.md come from here.
+growth: $(VENV_STAMP)
+	cargo build --release -p pyoco-cli --bin pyoco-server --bin pyoco-worker
+	cargo run --release --quiet -p pyoco-bench -- --part growth --python $(VENV)/bin/python $(if $(LARGEST),--largest $(LARGEST))
 
 ## What is promised of the dashboard, with as many runs and lines as it is promised for. The figures of docs/dashboard.md come from here.
 dashboard-bench: node dashboard browser

@@ -64,10 +64,20 @@ BY_NAME = {"noop": ("tick", tick), "held": ("hold", hold)}
 
 
 def get_flow(name):
-    """The one-task flows for POST /runs; the others are sent as flow.yaml."""
-    task, function = BY_NAME[name]
+    """The one-task flows for POST /runs, and those that are too large for a flow.yaml; the others are sent as one."""
     from pyoco import Flow
     from pyoco.core.models import Task
 
     flow = Flow(name=name)
+    shape, _, count = name.partition("-")
+    if shape == "chain":
+        last = flow
+        for number in range(int(count)):
+            last = last >> Task(func=tick, name=f"s{number}")
+        return flow
+    if shape == "fan":
+        many = [Task(func=tick, name=f"f{number}") for number in range(int(count))]
+        flow >> Task(func=tick, name="root") >> many >> Task(func=tick, name="join")
+        return flow
+    task, function = BY_NAME[name]
     return flow >> Task(func=function, name=task)

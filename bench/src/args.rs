@@ -4,22 +4,30 @@ use std::path::PathBuf;
 
 use crate::Failure;
 use crate::figures::{Part, Parts};
+use crate::measure::growth::Growth;
+use crate::peers;
 
 pub(crate) const HELP: &str = "\
 Measures this server and pyoco-server 0.5.1 of PyPI with the same requests, and prints a table.
 
-usage: pyoco-bench [--check] [--only ours|original] [--part PART]... [--python PATH] [--runs-at-once N]
+usage: pyoco-bench [--check] [--only ours|original|peers] [--part PART]... [--peer NAME]... [--python PATH] [--runs-at-once N]
+                   [--largest N]
 
   --check         end with 2 when a target is missed or was not measured
-  --only WHICH    measure one of the two
+  --only WHICH    measure one of the two, or the peers alone
   --part PART     measure starts, memory, single-runs, graphs, watch, throughput, submit or lists of the server with its embedded
                   store; commands, event-streams, history-at, log-lines, log-latency, log-not-modified, tags, keys, prune or metrics of
                   what only this server has; or nats-runs, nats-cancel, nats-submit, nats-lists, nats-workers, nats-commands,
                   nats-log-lines, nats-log-latency, nats-log-not-modified or nats-metrics of gateway and workers around a nats-server;
-                  all unless named
+                  peers, what people use today, with what of ours and of the original is told next to it; raw, what the disk, bare
+                  SQLite and a bare nats-server give to everybody; all of these
+                  unless named. And only when named, and then nothing else: growth-runs, growth-nats-runs, growth-tasks, growth-lines,
+                  growth-readers or growth-workers, or growth for these six: what this server costs with more and more of each
+  --peer NAME     of the peers only restate, celery, dbos, temporal or prefect
   --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
   --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 1, as
                   each of the original's, unless given
+  --largest N     leave out larger sizes of growth
 
 example: cargo run --release -p pyoco-bench -- --check
 ";
@@ -33,7 +41,11 @@ pub(crate) struct Args {
     pub(crate) skip_ours: bool,
     pub(crate) skip_original: bool,
     pub(crate) python: Option<PathBuf>,
+    /// All, when none is named.
+    pub(crate) peers: Vec<String>,
     pub(crate) runs_at_once: usize,
+    pub(crate) growth: Vec<Growth>,
+    pub(crate) largest: usize,
 }
 
 impl Default for Args {
@@ -45,7 +57,10 @@ impl Default for Args {
             skip_ours: false,
             skip_original: false,
             python: None,
+            peers: Vec::new(),
             runs_at_once: 1,
+            growth: Vec::new(),
+            largest: usize::MAX,
         }
     }
 }
@@ -59,17 +74,38 @@ pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, Fai
             "--only" => match words.next().as_deref() {
                 Some("ours") => args.skip_original = true,
                 Some("original") => args.skip_ours = true,
-                Some(_) | None => return Err("--only takes ours or original".into()),
+                // Without what of ours and of the original would be told next to them.
+                Some("peers") => args.parts.named.push(Part::Peers),
+                Some(_) | None => return Err("--only takes ours, original or peers".into()),
             },
             "--part" => {
                 let name = words.next().ok_or("--part takes a name")?;
-                let part = Part::of_name(&name);
-                args.parts.named.push(part.ok_or_else(|| format!("no part is called {name}"))?);
+                match (Part::of_name(&name), Growth::of_name(&name)) {
+                    (Some(part), _) => {
+                        args.parts.named.push(part);
+                        args.parts.named.extend(part.needs());
+                    }
+                    (None, growth) if growth.is_empty() => {
+                        return Err(format!("no part is called {name}").into());
+                    }
+                    (None, growth) => args.growth.extend(growth),
+                }
+            }
+            "--peer" => {
+                let name = words
+                    .next()
+                    .filter(|name| peers::is_known(name))
+                    .ok_or("--peer takes the name of a peer")?;
+                args.peers.push(name);
             }
             "--python" => args.python = Some(words.next().ok_or("--python takes a path")?.into()),
             "--runs-at-once" => {
                 let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
                 args.runs_at_once = number.ok_or("--runs-at-once takes a number")?;
+            }
+            "--largest" => {
+                let number = words.next().and_then(|word| word.parse().ok());
+                args.largest = number.ok_or("--largest takes a number")?;
             }
             _ => return Err(format!("unknown argument {word}\n\n{HELP}").into()),
         }
@@ -97,9 +133,17 @@ mod tests {
         assert!(Args::default().parts.include(Part::Lists));
         let args = parse_words(&["--part", "event-streams"]).expect("fine");
         assert!(args.parts.include_any(&Part::EXECUTIONS) && !args.parts.include_any(&Part::EMBEDDED));
+        let args = parse_words(&["--part", "peers", "--peer", "dbos"]).expect("fine");
+        assert!(args.parts.include(Part::Submit) && !args.parts.include_any(&Part::NATS));
+        assert_eq!(args.peers, ["dbos"]);
+        let args = parse_words(&["--only", "peers"]).expect("fine");
+        assert_eq!(args.parts, Parts { named: vec![Part::Peers] });
         let args = parse_words(&["--part", "nats-runs", "--runs-at-once", "4"]).expect("fine");
         assert!(args.parts.include_any(&Part::NATS) && !args.parts.include_any(&Part::EMBEDDED));
         assert_eq!(args.runs_at_once, 4);
+        let args = parse_words(&["--part", "growth-lines", "--largest", "1000"]).expect("fine");
+        assert_eq!((args.growth, args.largest), (vec![Growth::Lines], 1_000));
+        assert_eq!(args.parts, Parts::default());
     }
 
     #[test]
@@ -107,10 +151,12 @@ mod tests {
         for words in [
             &["--fast"][..],
             &["--runs-at-once", "0"],
+            &["--largest", "all"],
             &["--only"],
             &["--only", "both"],
             &["--python"],
             &["--part", "all"],
+            &["--peer", "us"],
         ] {
             assert!(parse_words(words).is_err(), "{words:?}");
         }

@@ -38,6 +38,8 @@ pub(crate) enum Part {
     NatsLogLatency,
     NatsLogNotModified,
     NatsMetrics,
+    Peers,
+    Raw,
 }
 
 impl Part {
@@ -78,13 +80,24 @@ impl Part {
         Self::NatsLogNotModified,
         Self::NatsMetrics,
     ];
+    /// What stands beside this server: what people use today, and what the machine gives to everybody.
+    pub(crate) const BESIDE: [Self; 2] = [Self::Peers, Self::Raw];
+    /// What of this server and of the original is told next to the peers.
+    const NEXT_TO_PEERS: [Self; 6] =
+        [Self::Memory, Self::SingleRuns, Self::Graphs, Self::Throughput, Self::Submit, Self::Lists];
     /// Of these, the logs of jobs.
     pub(crate) const NATS_LOGS: [Self; 3] =
         [Self::NatsLogLines, Self::NatsLogLatency, Self::NatsLogNotModified];
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        let mut all = Self::EMBEDDED.into_iter().chain(Self::EXECUTIONS).chain(Self::NATS);
+        let mut all =
+            Self::EMBEDDED.into_iter().chain(Self::EXECUTIONS).chain(Self::NATS).chain(Self::BESIDE);
         all.find(|part| part.name() == name)
+    }
+
+    /// What has to be measured with it, or it could not be compared.
+    pub(crate) fn needs(self) -> &'static [Self] {
+        if self == Self::Peers { &Self::NEXT_TO_PEERS } else { &[] }
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -117,6 +130,8 @@ impl Part {
             Self::NatsLogLatency => "nats-log-latency",
             Self::NatsLogNotModified => "nats-log-not-modified",
             Self::NatsMetrics => "nats-metrics",
+            Self::Peers => "peers",
+            Self::Raw => "raw",
         }
     }
 }
@@ -145,7 +160,9 @@ pub(crate) enum Metric {
     EndToEndByName,
     SingleRun,
     ChainStep,
+    ChainWhole,
     FanOut,
+    FanOutWhole,
     WatchAge,
     Cancel,
     List { stored: usize },
@@ -182,7 +199,9 @@ impl Metric {
             Self::EndToEndByName => "end to end, one no-op task, by name (resolver)",
             Self::SingleRun => "one run, idle system: submitted → seen COMPLETED",
             Self::ChainStep => "chain of 40: a step",
+            Self::ChainWhole => "chain of 40, whole: submitted → seen COMPLETED",
             Self::FanOut => "fan-out of 400: before → after",
+            Self::FanOutWhole => "fan-out of 400, whole: submitted → seen COMPLETED",
             Self::WatchAge => "age of a watch event on arrival",
             Self::Cancel => "cancel sent → noticed by the running task",
             Self::List { stored } => return format!("list newest 50 of {}", thousands(stored)),
@@ -265,7 +284,9 @@ impl Metric {
             Self::MessagesOfSubmission | Self::MessagesOfRun => "messages",
             Self::SingleRun
             | Self::ChainStep
+            | Self::ChainWhole
             | Self::FanOut
+            | Self::FanOutWhole
             | Self::WatchAge
             | Self::Cancel
             | Self::List { .. }
@@ -294,7 +315,7 @@ fn processes(workers: usize) -> String {
     if workers == 1 { "1 worker process".to_owned() } else { format!("{workers} worker processes") }
 }
 
-fn thousands(number: usize) -> String {
+pub(crate) fn thousands(number: usize) -> String {
     let (above, below) = (number / 1_000, number % 1_000);
     if above == 0 { below.to_string() } else { format!("{},{below:03}", thousands(above)) }
 }
@@ -331,7 +352,7 @@ mod tests {
 
     #[test]
     fn every_part_is_found_by_its_name() {
-        for part in Part::EMBEDDED.into_iter().chain(Part::EXECUTIONS).chain(Part::NATS) {
+        for part in Part::EMBEDDED.into_iter().chain(Part::EXECUTIONS).chain(Part::NATS).chain(Part::BESIDE) {
             assert_eq!(Part::of_name(part.name()), Some(part));
         }
     }

@@ -20,21 +20,35 @@ pub(crate) fn noop() -> Workflow {
 
 /// The names of the tasks of [`chain`].
 pub(crate) fn chain_tasks() -> Vec<String> {
-    (0..40).map(|number| format!("s{number}")).collect()
+    steps(40)
+}
+
+/// Names for so many tasks of a chain.
+pub(crate) fn steps(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("s{number}")).collect()
 }
 
 /// Forty tasks that do nothing, one after the other.
 pub(crate) fn chain() -> Workflow {
-    let tasks = chain_tasks();
-    workflow("chain40", &format!("flow >> {}", tasks.join(" >> ")), &tasks, "tick")
+    chain_of("chain40", &chain_tasks())
+}
+
+/// These tasks, which do nothing, one after the other.
+pub(crate) fn chain_of(name: &'static str, tasks: &[String]) -> Workflow {
+    workflow(name, &format!("flow >> {}", tasks.join(" >> ")), tasks, "tick")
 }
 
 /// One task, then 400 at once, then one.
 pub(crate) fn fan_out() -> Workflow {
-    let mut tasks: Vec<String> = (0..400).map(|number| format!("f{number}")).collect();
+    fan_out_of("fanout400", 400)
+}
+
+/// One task, then so many at once, then one.
+pub(crate) fn fan_out_of(name: &'static str, width: usize) -> Workflow {
+    let mut tasks: Vec<String> = (0..width).map(|number| format!("f{number}")).collect();
     let graph = format!("flow >> root >> [{}] >> join", tasks.join(", "));
     tasks.extend(["root".to_owned(), "join".to_owned()]);
-    workflow("fanout400", &graph, &tasks, "tick")
+    workflow(name, &graph, &tasks, "tick")
 }
 
 /// Five tasks that take a while: a run that changes while it is watched.

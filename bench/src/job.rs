@@ -74,6 +74,16 @@ pub(crate) fn row(message: &str) -> Option<usize> {
 /// Waits until a job has completed and its log of at least `rows` lines is closed. While it runs only the job is looked at, and then the
 /// few lines behind the last row.
 pub(crate) async fn closed(address: Address, job: &str, rows: usize) -> Result<(), Failure> {
+    closed_within(PATIENCE, address, job, rows).await
+}
+
+/// The same, for a log that takes longer than others.
+pub(crate) async fn closed_within(
+    patience: Duration,
+    address: Address,
+    job: &str,
+    rows: usize,
+) -> Result<(), Failure> {
     let mut connection = Connection::open(address).await?;
     let end = async {
         completed(&mut connection, job).await?;
@@ -82,7 +92,7 @@ pub(crate) async fn closed(address: Address, job: &str, rows: usize) -> Result<(
         }
         Ok(())
     };
-    timeout(PATIENCE, end).await.map_err(|_| format!("the log of job {job} has not ended in {PATIENCE:?}"))?
+    timeout(patience, end).await.map_err(|_| format!("the log of job {job} has not ended in {patience:?}"))?
 }
 
 async fn completed(connection: &mut Connection, job: &str) -> Result<(), Failure> {

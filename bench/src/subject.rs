@@ -20,6 +20,10 @@ pub(crate) struct Places {
     pub(crate) flows: PathBuf,
     /// What the comparison needs beside the packages.
     pub(crate) original: PathBuf,
+    /// A folder for each peer: what it needs and what it is asked.
+    pub(crate) peers: PathBuf,
+    /// Where their packages are installed.
+    pub(crate) peer_packages: PathBuf,
     /// Where the packages are installed.
     pub(crate) venv: PathBuf,
     /// What the measured processes print.
@@ -46,6 +50,8 @@ impl Places {
         Self {
             flows: bench.join("flows"),
             original: bench.join("original"),
+            peers: bench.join("peers"),
+            peer_packages: target.join("bench-peers"),
             venv: target.join("bench-venv"),
             logs: target.join("bench-logs"),
             data: target.join("bench-data"),
@@ -154,6 +160,12 @@ impl Stack {
             }
         }
         Ok(Left { storage, _processes: others, _data: self.data })
+    }
+
+    /// Ends all processes of one that stores in its own folder, which stays.
+    pub(crate) async fn stop_and_keep(self) -> tempfile::TempDir {
+        self.gateway.stop().await;
+        self.data
     }
 
     /// Ends all processes: workers first, storage last.

@@ -102,7 +102,7 @@ fn cells(metric: Metric, ours: Option<&Figure>, original: Option<&Figure>) -> ([
     )
 }
 
-fn value(figure: &Figure) -> String {
+pub(crate) fn value(figure: &Figure) -> String {
     match figure.p99 {
         Some(p99) => format!("{} ({})", number(figure.middle), number(p99)),
         None => number(figure.middle),
@@ -110,7 +110,7 @@ fn value(figure: &Figure) -> String {
 }
 
 /// Three digits that matter, or all before the point.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
         middle if middle >= 10.0 => format!("{value:.1}"),

@@ -10,8 +10,8 @@ use crate::stats::{Figure, ms};
 use crate::subject::{Sizes, Subject};
 use crate::{Failure, clock, progress};
 
-const NEWEST: &str = "/runs?limit=50";
-const FILTERED: &str = "/runs?limit=50&flow=rare&status=PENDING";
+pub(super) const NEWEST: &str = "/runs?limit=50";
+pub(super) const FILTERED: &str = "/runs?limit=50&flow=rare&status=PENDING";
 const WANTED: usize = 50;
 /// However slow a list is.
 const AT_LEAST: usize = 3;
@@ -44,7 +44,7 @@ pub(crate) async fn measure_stored<S: Subject>(
 }
 
 /// One call at a time on an idle server, in ms. Answers that are not what was asked for are counted and not timed.
-async fn calls(address: Address, path: &str, sizes: &Sizes) -> Result<Option<Figure>, Failure> {
+pub(super) async fn calls(address: Address, path: &str, sizes: &Sizes) -> Result<Option<Figure>, Failure> {
     let mut connection = Connection::open(address).await?;
     // Not timed: the first call may fill caches.
     let _ = connection.get(path).await?;

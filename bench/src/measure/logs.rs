@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::Failure;
 use crate::figures::{Figures, Metric};
+use crate::http::Address;
 use crate::stats::Figure;
 use crate::subject::Stack;
 
@@ -83,4 +84,9 @@ pub(crate) async fn ages(stack: &Stack, figures: &mut Figures) -> Result<(), Fai
 /// How long it takes to be told that a long log has not changed.
 pub(crate) async fn not_modified(stack: &Stack) -> Result<Option<Figure>, Failure> {
     unchanged::measure(stack.address).await
+}
+
+/// The same of a log that is there already.
+pub(crate) async fn unchanged(address: Address, path: &str, times: usize) -> Result<Option<Figure>, Failure> {
+    unchanged::ask(address, path, times).await
 }

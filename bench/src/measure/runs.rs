@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 /// Between two looks at the last of many runs.
 const GLANCE_EVERY: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(60);
-const REPEATS: usize = 15;
+pub(crate) const REPEATS: usize = 15;
 
 /// Lets each worker load the flows once.
 pub(crate) async fn warm_up(address: Address) -> Result<(), Failure> {
@@ -43,25 +43,36 @@ pub(crate) async fn single(address: Address, count: usize) -> Result<Option<Figu
     Ok(Figure::of(samples, 0))
 }
 
-/// The time from one task of a chain to the next in ms, by the clock that the first and the last task read.
-pub(crate) async fn chain(address: Address) -> Result<Option<Figure>, Failure> {
+/// What the same runs took, in ms.
+pub(crate) struct Times {
+    /// By the clock that two of the tasks read.
+    pub(crate) between: Vec<f64>,
+    /// Submitted → seen COMPLETED.
+    pub(crate) whole: Vec<f64>,
+}
+
+/// The time from one task of a chain to the next, by the clock that the first and the last task read; and the whole chain.
+pub(crate) async fn chain(address: Address) -> Result<Times, Failure> {
     let tasks = flows::chain_tasks();
-    let (Some(first), Some(last)) = (tasks.first(), tasks.last()) else { return Ok(None) };
+    let (first, last) = tasks.first().zip(tasks.last()).ok_or("a chain without tasks")?;
     let steps = (tasks.len() - 1) as f64;
-    let whole = between(address, &flows::chain(), first, last).await?;
-    Ok(Figure::of(whole.into_iter().map(|whole| whole / steps).collect(), 0))
+    let mut times = times(address, &flows::chain(), first, last).await?;
+    times.between.iter_mut().for_each(|between| *between /= steps);
+    Ok(times)
 }
 
-/// The time from the task before 400 parallel ones to the task after them in ms, by the clock that these two read.
-pub(crate) async fn fan_out(address: Address) -> Result<Option<Figure>, Failure> {
-    Ok(Figure::of(between(address, &flows::fan_out(), "root", "join").await?, 0))
+/// The time from the task before 400 parallel ones to the task after them, by the clock that these two read; and the whole.
+pub(crate) async fn fan_out(address: Address) -> Result<Times, Failure> {
+    times(address, &flows::fan_out(), "root", "join").await
 }
 
-async fn between(address: Address, workflow: &Workflow, from: &str, to: &str) -> Result<Vec<f64>, Failure> {
+async fn times(address: Address, workflow: &Workflow, from: &str, to: &str) -> Result<Times, Failure> {
     let mut connection = Connection::open(address).await?;
-    let mut samples = Vec::new();
+    let mut times = Times { between: Vec::new(), whole: Vec::new() };
     for _ in 0..REPEATS {
+        let begin = clock::now();
         let id = run(&mut connection, workflow).await?;
+        times.whole.push(ms(begin.elapsed()));
         let snapshot = connection.get(&format!("/runs/{id}?include=full")).await?.json()?;
         let read = |task: &str| {
             snapshot
@@ -69,9 +80,9 @@ async fn between(address: Address, workflow: &Workflow, from: &str, to: &str) ->
                 .and_then(Value::as_f64)
                 .ok_or_else(|| format!("run {id} has no output of {task}"))
         };
-        samples.push((read(to)? - read(from)?) * 1_000.0);
+        times.between.push((read(to)? - read(from)?) * 1_000.0);
     }
-    Ok(samples)
+    Ok(times)
 }
 
 /// Submits one run and looks at it until it is COMPLETED.
