@@ -248,7 +248,7 @@ async fn a_gateway_knows_the_workers_of_all_processes_also_those_that_have_vanis
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_loss_of_the_server_that_has_the_consumer_is_overcome_within_ten_seconds_or_as_soon_as_the_cluster_allows()
+async fn the_loss_of_the_server_that_has_the_consumer_is_overcome_soon_after_the_cluster_has_its_leaders_again()
  {
     let mut cluster = Cluster::start(3, &Options::default());
     let urls = cluster.urls();
@@ -260,10 +260,20 @@ async fn the_loss_of_the_server_that_has_the_consumer_is_overcome_within_ten_sec
     gateway.has("e", 1).await;
     // Which server it is, only the consumer itself can tell.
     let other = Other::connect(&cluster[0]).await;
-    let names = other.api("CONSUMER.NAMES.KV_pyoco_runs", &Value::Null).await;
-    let name = names["consumers"][0].as_str().unwrap_or_else(|| panic!("{names}")).to_owned();
-    let info = other.api(&format!("CONSUMER.INFO.KV_pyoco_runs.{name}"), &Value::Null).await;
-    let leader = info["cluster"]["leader"].as_str().unwrap_or_else(|| panic!("{info}")).to_owned();
+    let leader = async {
+        loop {
+            let names = other.api("CONSUMER.NAMES.KV_pyoco_runs", &Value::Null).await;
+            if let Some(name) = names["consumers"][0].as_str() {
+                let info = other.api(&format!("CONSUMER.INFO.KV_pyoco_runs.{name}"), &Value::Null).await;
+                if let Some(leader) = info["cluster"]["leader"].as_str() {
+                    break leader.to_owned();
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // A server that was asked may not know of it yet.
+    let leader = tokio::time::timeout(runs::SOON, leader).await.expect("it has a leader");
     let number: usize = leader.trim_start_matches('n').parse().unwrap();
     cluster[number].kill();
     // The stream may need another leader too; how long that takes is the cluster's affair.
@@ -280,7 +290,9 @@ async fn the_loss_of_the_server_that_has_the_consumer_is_overcome_within_ten_sec
     .await;
     let ((), heard) = timed(gateway.has("e", 2)).await;
     println!("written after {elected:?}, heard {heard:?} later");
-    let bound = Duration::from_secs(10).saturating_sub(elected).max(Duration::from_secs(5));
+    // It may have been the cluster's own leader as well: until there is another, which takes the servers up to ten seconds, nobody is
+    // given a consumer.
+    let bound = Duration::from_secs(15).saturating_sub(elected).max(Duration::from_secs(10));
     assert!(heard < bound, "written after {elected:?}, heard {heard:?} later");
 }
 
