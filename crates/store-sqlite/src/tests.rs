@@ -280,6 +280,14 @@ async fn a_flood_of_lines_delays_no_command_and_whoever_writes_them_waits() {
 }
 
 #[tokio::test]
+async fn lines_do_not_wait_for_the_disk() {
+    let (folder, store) = store();
+    std::fs::remove_file(folder.path().join("pyoco-logs.db-wal")).unwrap();
+    store.write_lines(&ExecutionId::new("e").unwrap(), lines(1, 10), OPEN).await.unwrap();
+    store.write_lines(&ExecutionId::new("f").unwrap(), lines(1, 10), OPEN).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_broken_file_of_lines_stops_no_command() {
     let (_folder, store) = store();
     let id = ExecutionId::new("e").unwrap();
