@@ -50,9 +50,13 @@ fn waits(state: &State) -> Vec<Wait> {
     if state.phase != Phase::Started {
         return Vec::new();
     }
-    let nodes = state.open.waiting.iter().filter_map(|number| state.node(*number));
-    let mut waits: Vec<Wait> = nodes
-        .filter_map(|(id, node)| Some(Wait { node: id.clone(), since: node.waiting.as_ref()?.since }))
+    // The row is made with every record: very many waits must not be walked for the few that it shows. Those that wait since the same
+    // moment are told by name.
+    let by_age = &state.open.waiting_since;
+    let last_shown = by_age.iter().nth(IndexRow::MAX_WAITS - 1).map(|(since, _)| *since);
+    let shown = by_age.iter().take_while(|(since, _)| last_shown.is_none_or(|last| *since <= last));
+    let mut waits: Vec<Wait> = shown
+        .filter_map(|(since, number)| Some(Wait { node: state.node(*number)?.0.clone(), since: *since }))
         .collect();
     waits.sort_by(|one, other| (one.since, &one.node).cmp(&(other.since, &other.node)));
     waits.truncate(IndexRow::MAX_WAITS);

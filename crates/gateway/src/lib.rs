@@ -64,6 +64,7 @@ use error::Refusal;
 use page::Page;
 use routes::{Actions, Route};
 use runs::checked::Checked;
+use runs::latest::Latest;
 
 /// The gateway of one process.
 #[derive(Clone)]
@@ -81,6 +82,8 @@ pub(crate) struct Shared {
     pub(crate) page: Page,
     /// Flows that need not be read again.
     pub(crate) checked: Checked,
+    /// What all who watch a run are sent.
+    pub(crate) latest: Latest,
     /// One permit for each open watch.
     pub(crate) watches: Arc<Semaphore>,
     /// One permit for each wheel that is being uploaded.
@@ -116,7 +119,9 @@ impl Gateway {
         let watches = Arc::new(Semaphore::new(settings.max_watches));
         let uploads = Arc::new(Semaphore::new(wheels::MOST_UPLOADS));
         let (actions, page, checked) = (Actions::of_all(), Page::new(&settings), Checked::default());
-        let shared = Shared { engine, clock, settings, door, actions, page, checked, watches, uploads };
+        let latest = Latest::default();
+        let shared =
+            Shared { engine, clock, settings, door, actions, page, checked, latest, watches, uploads };
         Self { shared: Arc::new(shared) }
     }
 

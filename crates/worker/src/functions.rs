@@ -118,7 +118,7 @@ impl RustTask {
     }
 
     fn member(&self, root: Root, name: &str) -> Value {
-        self.call.context.root(root).get(name).cloned().unwrap_or_default()
+        self.call.context.member(root, name).cloned().unwrap_or_default()
     }
 
     /// Whether the run was asked to stop.

@@ -171,7 +171,7 @@ def b(a):
         )
     );
     assert_eq!(state.context.root(Root::Results)["b"], json!("((1, 2), nan, '\\ud800')"));
-    assert_eq!(state.context.refs["results.a"].encoding, Encoding::Pickle);
+    assert_eq!(state.context.refs.get("results.a").unwrap().encoding, Encoding::Pickle);
 }
 
 #[tokio::test]
@@ -211,11 +211,11 @@ def b(ctx):
     assert_eq!(state.phase, Phase::Completed, "{:?}", state.last_error);
     let shown = state.context.root(Root::Results)["a"].as_str().unwrap();
     assert!(shown.len() < 2000 && shown.starts_with("[\"xxxxx"), "{shown}");
-    let reference = &state.context.refs["results.a"];
+    let reference = state.context.refs.get("results.a").unwrap();
     assert_eq!(reference.encoding, Encoding::Json);
     let bytes = ground.store.get_blob(&reference.digest).await.unwrap().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap().as_array().unwrap().len(), 4000);
-    let large = &state.context.refs["scratch.large"];
+    let large = state.context.refs.get("scratch.large").unwrap();
     let bytes = ground.store.get_blob(&large.digest).await.unwrap().unwrap();
     let large: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!((large["more"].clone(), large["deep"]["inside"].clone()), (json!(1), json!(4000)));

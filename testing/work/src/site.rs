@@ -38,8 +38,9 @@ pub struct Site {
 }
 
 impl Site {
-    /// A new one. The worker knows the flow `one`, which has one task, and `chain`, which has so many in a row. None does anything.
-    pub async fn open(chain: usize) -> Self {
+    /// A new one. The worker knows the flow `one`, which has one task, `chain`, which has so many in a row, and for each of the widths
+    /// a flow `wide-WIDTH`, which has so many side by side. None does anything.
+    pub async fn open(chain: usize, widths: &[usize]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Nothing of the person's environment, and no Python that would be warmed up.
         let defaults = Config::from_vars(HashMap::new()).unwrap();
@@ -54,6 +55,9 @@ impl Site {
         let names: Vec<String> = (0..chain).map(|number| format!("s{number}")).collect();
         let functions = Functions::new().flow("one", flow(&["tick".to_owned()])).unwrap();
         let functions = functions.flow("chain", flow(&names)).unwrap();
+        let functions = widths.iter().fold(functions, |functions, width| {
+            functions.flow(&format!("wide-{width}"), wide(*width)).unwrap()
+        });
         let worker = Worker::on(&backend, functions, options).unwrap();
         Self { router: backend.router(), worker, backend, requests: Cell::new(0), _folder: folder }
     }
@@ -112,10 +116,11 @@ impl Site {
     }
 
     /// Submits a run and sees it through.
-    pub async fn run(&self, flow: &str) {
+    pub async fn run(&self, flow: &str) -> String {
         let run = self.submit_as(flow, WORKED).await;
         let ran = self.worker.run_once(PATIENCE).await.unwrap();
         assert_eq!(ran.as_deref(), Some(run.as_str()), "the worker took another run, or none");
+        run
     }
 
     /// Cancels a run.
@@ -163,6 +168,21 @@ impl Site {
 fn flow(tasks: &[String]) -> RustFlow {
     let flow = RustFlow::new(&tasks.join(" >> "));
     tasks.iter().fold(flow, |flow, task| flow.task(task, |_| async { Ok(json!(1)) }))
+}
+
+/// Some of them take longer than others, so that there is always one that has not ended when another one does.
+fn wide(width: usize) -> RustFlow {
+    let names: Vec<String> = (0..width).map(|number| format!("f{number}")).collect();
+    let flow = RustFlow::new(&format!("first >> [{}] >> last", names.join(", ")));
+    let ends = ["first".to_owned(), "last".to_owned()];
+    names.iter().chain(&ends).enumerate().fold(flow, |flow, (number, task)| {
+        flow.task(task, move |_| async move {
+            for _ in 0..number % 5 {
+                tokio::task::yield_now().await;
+            }
+            Ok(json!(1))
+        })
+    })
 }
 
 fn text_of(answer: &Bytes, member: &str) -> String {

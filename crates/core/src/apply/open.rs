@@ -15,6 +15,7 @@ struct Lists {
     in_workers: bool,
     deadline: Option<Timestamp>,
     waiting: bool,
+    waiting_since: Option<Timestamp>,
     asking: bool,
 }
 
@@ -51,9 +52,12 @@ impl State {
                 deadline: self.deadline_of(node).filter(|_| !is_workers),
                 ..Lists::default()
             },
-            NodeStatus::Waiting => {
-                Lists { waiting: true, deadline: self.deadline_of(node), ..Lists::default() }
-            }
+            NodeStatus::Waiting => Lists {
+                waiting: true,
+                waiting_since: node.waiting.as_ref().map(|waiting| waiting.since),
+                deadline: self.deadline_of(node),
+                ..Lists::default()
+            },
             NodeStatus::Pending | NodeStatus::Succeeded | NodeStatus::Failed | NodeStatus::Canceled => {
                 Lists::default()
             }
@@ -111,6 +115,9 @@ fn list(open: &mut OpenNodes, number: NodeNumber, lists: &Lists) {
     if lists.waiting {
         open.waiting.insert(number);
     }
+    if let Some(at) = lists.waiting_since {
+        open.waiting_since.insert((at, number));
+    }
     if lists.asking {
         open.asking.insert(number);
     }
@@ -137,6 +144,9 @@ fn unlist(open: &mut OpenNodes, number: NodeNumber, lists: &Lists) {
     }
     if lists.waiting {
         open.waiting.remove(&number);
+    }
+    if let Some(at) = lists.waiting_since {
+        open.waiting_since.remove(&(at, number));
     }
     if lists.asking {
         open.asking.remove(&number);

@@ -95,9 +95,11 @@ impl Evaluation<'_> {
     /// Only mappings have fields, and no field is named by nothing, as after a double or last dot.
     fn lookup(&self, path: &str) -> Option<&Json> {
         let mut segments = path.split('.');
-        let root = self.scope.ctx(segments.next()?)?;
+        let root = segments.next()?;
+        let Some(key) = segments.next() else { return self.scope.ctx(root) };
+        let member = Some(key).filter(|key| !key.is_empty()).and_then(|key| self.scope.member(root, key));
         segments
-            .try_fold(root, |data, segment| data.as_object().filter(|_| !segment.is_empty())?.get(segment))
+            .try_fold(member?, |data, segment| data.as_object().filter(|_| !segment.is_empty())?.get(segment))
     }
 }
 

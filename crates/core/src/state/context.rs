@@ -2,35 +2,24 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use super::Output;
+use super::mapping::Mapping;
+use super::shared::SharedMap;
 use crate::event::{BlobRef, Changes};
-use crate::json::Object;
+use crate::json::{Json, Object};
 
-/// The four shared mappings. A copy shares them with the original until one of both changes.
-#[derive(Debug, Clone, PartialEq)]
+/// The four shared mappings. A copy takes no time: it shares them with the original, and what changes later in one of both
+/// is all that they do not share.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
-    params: Arc<Value>,
-    results: Arc<Value>,
-    scratch: Arc<Value>,
-    artifacts: Arc<Value>,
+    params: Mapping,
+    results: Mapping,
+    scratch: Mapping,
+    artifacts: Mapping,
     /// Values that stand outside the log, by dotted path. What the mapping shows for them is a stand-in.
-    pub refs: IndexMap<String, BlobRef>,
-}
-
-impl Default for Context {
-    fn default() -> Self {
-        let empty = || Arc::new(Value::Object(Map::new()));
-        Self {
-            params: empty(),
-            results: empty(),
-            scratch: empty(),
-            artifacts: empty(),
-            refs: IndexMap::new(),
-        }
-    }
+    pub refs: SharedMap<BlobRef>,
 }
 
 /// The names of the shared mappings.
@@ -69,8 +58,22 @@ impl Root {
 }
 
 impl Context {
-    /// A whole mapping.
+    /// A whole mapping as one value, which is made when it is asked for: to look at one member, ask for that.
     pub fn root(&self, root: Root) -> &Value {
+        self.mapping(root).whole()
+    }
+
+    /// One member of a mapping.
+    pub fn member(&self, root: Root, key: &str) -> Option<&Value> {
+        self.mapping(root).get(key)
+    }
+
+    /// All members of a mapping, in the order in which they were added.
+    pub fn members(&self, root: Root) -> Vec<(&str, &Value)> {
+        self.mapping(root).in_order()
+    }
+
+    const fn mapping(&self, root: Root) -> &Mapping {
         match root {
             Root::Params => &self.params,
             Root::Results => &self.results,
@@ -79,44 +82,45 @@ impl Context {
         }
     }
 
-    fn members(&mut self, root: Root) -> Option<&mut Map<String, Value>> {
+    const fn mapping_mut(&mut self, root: Root) -> &mut Mapping {
         match root {
-            Root::Params => Arc::make_mut(&mut self.params),
-            Root::Results => Arc::make_mut(&mut self.results),
-            Root::Scratch => Arc::make_mut(&mut self.scratch),
-            Root::Artifacts => Arc::make_mut(&mut self.artifacts),
+            Root::Params => &mut self.params,
+            Root::Results => &mut self.results,
+            Root::Scratch => &mut self.scratch,
+            Root::Artifacts => &mut self.artifacts,
         }
-        .as_object_mut()
     }
 
     pub(crate) fn give_params(&mut self, params: &Object) {
-        self.params = Arc::new(Value::Object(params.0.clone()));
+        self.params = Mapping::of(&params.0);
     }
 
     /// Fills in parameters that were left out.
     pub(crate) fn default_params(&mut self, defaults: &Object) {
-        if let Some(params) = self.members(Root::Params).filter(|_| !defaults.is_empty()) {
-            for (key, value) in &defaults.0 {
-                params.entry(key.as_str()).or_insert_with(|| value.clone());
-            }
+        for (key, value) in &defaults.0 {
+            self.params.put_if_new(key, || value.clone());
         }
     }
 
-    fn put(&mut self, root: Root, key: &str, value: &Value, reference: Option<&BlobRef>) {
-        if let Some(members) = self.members(root) {
-            members.insert(key.to_owned(), value.clone());
-        }
-        self.refer(format!("{}.{key}", root.name()), reference);
+    fn put(&mut self, root: Root, key: &str, value: Arc<Json>, reference: Option<&BlobRef>) {
+        self.mapping_mut(root).put(key, value);
+        self.refer(root.name(), key, reference);
     }
 
     /// Notes where the value of a path stands; whatever stood there or below is gone.
-    fn refer(&mut self, path: String, reference: Option<&BlobRef>) {
-        if !self.refs.is_empty() {
-            let below = format!("{path}.");
-            self.refs.retain(|known, _| *known != path && !known.starts_with(&below));
+    fn refer(&mut self, way: &str, key: &str, reference: Option<&BlobRef>) {
+        if self.refs.is_empty() && reference.is_none() {
+            return;
         }
-        if let Some(reference) = reference {
-            self.refs.insert(path, reference.clone());
+        let path = format!("{way}.{key}");
+        let below = format!("{path}.");
+        let gone: Vec<String> = self.refs.beginning_with(&below).map(|(known, _)| known.to_owned()).collect();
+        for known in gone {
+            self.refs.remove(&known);
+        }
+        match reference {
+            Some(reference) => self.refs.insert(&path, reference.clone()),
+            None => self.refs.remove(&path),
         }
     }
 
@@ -130,39 +134,39 @@ impl Context {
         ];
         for (root, members) in parts {
             for (key, value) in &members.0 {
-                self.put(root, key, value, changes.refs.get(&format!("{}.{key}", root.name())));
+                let reference = changes.refs.get(&format!("{}.{key}", root.name()));
+                self.put(root, key, Arc::new(Json(value.clone())), reference);
             }
         }
         for (root, key) in &changes.removed {
-            if let Some(members) = Root::named(root).and_then(|root| self.members(root)) {
-                members.shift_remove(key);
-                self.refer(format!("{root}.{key}"), None);
+            if let Some(root) = Root::named(root) {
+                self.mapping_mut(root).remove(key);
+                self.refer(root.name(), key, None);
             }
         }
     }
 
     /// Stores a task's result under its name and wherever its `outputs` say.
     pub(crate) fn store(&mut self, task: &str, outputs: &[String], output: &Output) {
-        let null = Value::Null;
-        let value = output.value.as_ref().map_or(&null, |value| &value.0);
-        self.put(Root::Results, task, value, output.reference.as_ref());
+        let value = output.value.clone().unwrap_or_else(|| Arc::new(Json(Value::Null)));
+        self.put(Root::Results, task, value.clone(), output.reference.as_ref());
         for path in outputs {
-            self.store_at(path, value, output.reference.as_ref());
+            self.store_at(path, &value, output.reference.as_ref());
         }
     }
 
     /// Writes along a dotted path. Mappings on the way are made; anything else on the way drops the write, and so
     /// does a value that stands outside the log: whoever can open it reports the change itself.
-    fn store_at(&mut self, path: &str, value: &Value, reference: Option<&BlobRef>) {
+    fn store_at(&mut self, path: &str, value: &Arc<Json>, reference: Option<&BlobRef>) {
         let mut segments: Vec<&str> = path.split('.').collect();
         let root = match Root::named(segments.remove(0)) {
             Some(root @ (Root::Params | Root::Results | Root::Scratch)) => root,
             Some(Root::Artifacts) | None => return,
         };
         let last = segments.pop().unwrap_or_else(|| root.name());
-        if segments.is_empty() {
-            return self.put(root, last, value, reference);
-        }
+        let Some((first, inner)) = segments.split_first() else {
+            return self.put(root, last, value.clone(), reference);
+        };
         let mut way = root.name().to_owned();
         for segment in &segments {
             way = format!("{way}.{segment}");
@@ -170,16 +174,18 @@ impl Context {
                 return;
             }
         }
-        let Some(mut members) = self.members(root) else { return };
-        for segment in segments {
-            let inner = members.entry(segment).or_insert_with(|| Value::Object(Map::new()));
+        let mapping = self.mapping_mut(root);
+        mapping.put_if_new(first, || Value::Object(Map::new()));
+        let Some(mut members) = mapping.get_mut(first).and_then(Value::as_object_mut) else { return };
+        for segment in inner {
+            let inner = members.entry(*segment).or_insert_with(|| Value::Object(Map::new()));
             match inner.as_object_mut() {
                 Some(object) => members = object,
                 None => return,
             }
         }
-        members.insert(last.to_owned(), value.clone());
-        self.refer(format!("{way}.{last}"), reference);
+        members.insert(last.to_owned(), value.0.clone());
+        self.refer(&way, last, reference);
     }
 }
 
@@ -188,7 +194,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::json::Json;
 
     fn stored(paths: &[&str]) -> Context {
         let mut context = Context::default();

@@ -5,8 +5,10 @@
 
 mod context;
 mod frame;
+mod mapping;
 mod node;
 mod scope;
+mod shared;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -28,6 +30,7 @@ pub use context::{Context, Root};
 pub use frame::{BlockPath, Frame, FrameIndex, Gate, Place, Settled, Verdict};
 pub use node::{AttemptEnd, AttemptRecord, NodeNumber, NodeState, NodeStatus, TaskRecord, Waiting};
 pub use scope::{LoopFrame, NodeScope, Question};
+pub use shared::SharedMap;
 
 /// An execution, folded from its log.
 #[derive(Debug, Clone, PartialEq)]
@@ -292,6 +295,8 @@ pub struct OpenNodes {
     pub deadlines: BTreeSet<(Timestamp, NodeNumber)>,
     /// Nodes that wait for somebody.
     pub waiting: BTreeSet<NodeNumber>,
+    /// The same, by the time since which they wait.
+    pub waiting_since: BTreeSet<(Timestamp, NodeNumber)>,
     /// Loops and switches that ask a question.
     pub asking: BTreeSet<NodeNumber>,
 }

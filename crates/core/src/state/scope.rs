@@ -44,6 +44,13 @@ impl Scope for NodeScope<'_> {
         }
     }
 
+    fn member(&self, root: &str, key: &str) -> Option<&Value> {
+        match Root::named(root) {
+            Some(root) => self.context.member(root, key),
+            None => self.ctx(root)?.as_object()?.get(key),
+        }
+    }
+
     fn env(&self, name: &str) -> Option<&str> {
         if self.exposed.is_some_and(|names| !names.iter().any(|exposed| exposed == name)) {
             return None;

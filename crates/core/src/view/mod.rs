@@ -13,7 +13,7 @@ pub use execution::{ExecutionView, NodeView, WaitingView};
 pub use explain::{Cause, CauseCode, causes};
 pub use graph::{GraphEdge, GraphNode, GraphView};
 pub use job::{JobStatus, JobView};
-pub use run::{RunSnapshot, RunStatus, RunSummary, TaskView};
+pub use run::{RunSnapshot, RunStatus, RunSummary, TaskStates, TaskView};
 
 use crate::event::Party;
 use crate::state::{NodeState, NodeStatus, Phase, State};

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::{ended_status, requested_by};
 use crate::ids::{Tag, TenantId, WorkerId};
+use crate::plan::Plan;
 use crate::state::{AttemptEnd, AttemptRecord, NodeStatus, Phase, State, TaskRecord};
 use crate::time::Timestamp;
 use crate::wheels::UsedWheel;
@@ -83,9 +84,10 @@ pub struct RunSnapshot {
     /// Its parameters.
     pub params: Value,
     /// The state of each task.
-    pub tasks: IndexMap<String, &'static str>,
-    /// The record of each task; empty when it was cut for size.
-    pub task_records: IndexMap<String, TaskView>,
+    pub tasks: TaskStates,
+    /// The record of each task; empty when it was cut for size, and `None` when nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_records: Option<IndexMap<String, TaskView>>,
     /// Present when the records were cut.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub task_records_truncated: bool,
@@ -117,6 +119,21 @@ pub struct RunSnapshot {
     pub wheels: Option<Arc<[UsedWheel]>>,
     /// The record that this view shows. A snapshot without it is another implementation's.
     pub version: u64,
+}
+
+/// The state of each task, by its name. The names stay where they are, in the plan: a flow may have very many.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskStates {
+    plan: Option<Arc<Plan>>,
+    /// In the order of the plan's tasks.
+    states: Vec<&'static str>,
+}
+
+impl Serialize for TaskStates {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tasks = self.plan.iter().flat_map(|plan| &plan.tasks);
+        serializer.collect_map(tasks.map(|task| &task.name).zip(&self.states))
+    }
 }
 
 /// The record of a task.
@@ -180,9 +197,13 @@ fn unix(at: Option<Timestamp>) -> Option<f64> {
 impl RunSnapshot {
     /// The run as it is. `heartbeat_at` is when its worker was last heard, which no log holds.
     pub fn of(state: &State, heartbeat_at: Option<Timestamp>) -> Self {
+        Self { task_records: Some(records_of(state)), ..Self::without_records(state, heartbeat_at) }
+    }
+
+    /// The run as it is, for those who do not ask for the records of its tasks.
+    pub fn without_records(state: &State, heartbeat_at: Option<Timestamp>) -> Self {
         let origin = state.origin.as_deref();
         let workflow = origin.and_then(|origin| origin.workflow.as_ref());
-        let (tasks, task_records) = tasks_of(state);
         Self {
             run_id: state.id.to_string(),
             flow_name: origin.map(|origin| origin.flow.clone()).unwrap_or_default(),
@@ -194,8 +215,8 @@ impl RunSnapshot {
             workflow_yaml_bytes: workflow.map(|workflow| workflow.bytes),
             status: RunStatus::of(state),
             params: state.params(),
-            tasks,
-            task_records,
+            tasks: TaskStates::of(state),
+            task_records: None,
             task_records_truncated: false,
             start_time: unix(state.active_since),
             end_time: unix(state.ended_at),
@@ -220,9 +241,14 @@ impl RunSnapshot {
         if full.len() <= max_bytes {
             return full;
         }
-        self.task_records.clear();
-        self.task_records_truncated = true;
+        self.cut();
         serde_json::to_vec(&self).unwrap_or_default()
+    }
+
+    /// Leaves the task records out, because there is no room for them.
+    pub fn cut(&mut self) {
+        self.task_records = Some(IndexMap::new());
+        self.task_records_truncated = true;
     }
 }
 
@@ -256,22 +282,29 @@ const fn task_state(status: NodeStatus) -> &'static str {
     }
 }
 
-fn tasks_of(state: &State) -> (IndexMap<String, &'static str>, IndexMap<String, TaskView>) {
-    let Some(plan) = &state.plan else { return (IndexMap::new(), IndexMap::new()) };
-    let never = TaskRecord::default();
-    let mut tasks = IndexMap::with_capacity(plan.tasks.len());
-    let mut records = IndexMap::with_capacity(plan.tasks.len());
-    for (number, spec) in plan.tasks.iter().enumerate() {
-        let view = task_view(state, state.tasks.get(number).unwrap_or(&never));
-        tasks.insert(spec.name.clone(), view.state);
-        records.insert(spec.name.clone(), view);
+impl TaskStates {
+    fn of(state: &State) -> Self {
+        let never = TaskRecord::default();
+        let tasks = state.plan.as_ref().map_or(0, |plan| plan.tasks.len());
+        let record = |number| state.tasks.get(number).unwrap_or(&never);
+        let states = (0..tasks).map(|number| task_state(shown(state, record(number)))).collect();
+        Self { plan: state.plan.clone(), states }
     }
-    (tasks, records)
+}
+
+fn records_of(state: &State) -> IndexMap<String, TaskView> {
+    let never = TaskRecord::default();
+    let tasks = state.plan.iter().flat_map(|plan| &plan.tasks).enumerate();
+    let record = |number| state.tasks.get(number).unwrap_or(&never);
+    tasks.map(|(number, spec)| (spec.name.clone(), task_view(state, record(number)))).collect()
+}
+
+fn shown(state: &State, record: &TaskRecord) -> NodeStatus {
+    ended_status(state.phase, record.status, record.error.is_some(), !record.attempts.is_empty())
 }
 
 fn task_view(state: &State, record: &TaskRecord) -> TaskView {
-    let status =
-        ended_status(state.phase, record.status, record.error.is_some(), !record.attempts.is_empty());
+    let status = shown(state, record);
     let ended_by_cancel = status == NodeStatus::Canceled && record.status != NodeStatus::Canceled;
     let canceled_at =
         state.cancel.as_ref().map(|cancel| cancel.at).or(state.ended_at).filter(|_| ended_by_cancel);

@@ -60,6 +60,9 @@ pub(crate) fn check_shape(state: &State) {
         }
         assert_eq!(open.waiting.contains(&number), node.status == NodeStatus::Waiting, "{id}");
     }
+    let waiting = open.waiting.iter().map(|number| (state.node(*number).unwrap().1, *number));
+    let waiting = waiting.map(|(node, number)| (node.waiting.as_ref().unwrap().since, number));
+    assert_eq!(waiting.collect::<std::collections::BTreeSet<_>>(), open.waiting_since);
     let resting: std::collections::BTreeSet<_> = open.resting.iter().map(|(_, number)| *number).collect();
     assert!(resting.is_subset(&open.ready) && open.for_workers.is_subset(&open.ready));
     assert!(resting.is_disjoint(&open.for_workers) && open.in_workers.is_subset(&open.running));

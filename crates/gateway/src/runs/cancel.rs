@@ -7,10 +7,9 @@ use pyoco_core::command::CancelExecution;
 use pyoco_core::json::{self, Limits, Object};
 use pyoco_core::outcome::{Reason, Rejection};
 use pyoco_engine::EngineError;
-use serde_json::{Map, Value};
 
 use super::RunId;
-use super::snapshot::Room;
+use super::snapshot::{Form, Room};
 use crate::audit::Told;
 use crate::caller::Caller;
 use crate::docs::{Always, Bodied, Writing};
@@ -29,20 +28,20 @@ pub(crate) async fn cancel(
     RunId(run): RunId,
     hosting: Hosting,
     request: Request,
-) -> Result<(Extension<Told>, Json<Map<String, Value>>), Refusal> {
+) -> Result<(Extension<Told>, Json<Form>), Refusal> {
     let (parts, body) = request.into_parts();
     let bytes = body::read(&parts.headers, body, body::JSON_BYTES, hosting.limits.body_timeout).await?;
     let reason = reason(&bytes);
     let told = Extension(Told::because(reason.clone()));
     // Somebody else's run is not there.
-    app.shown(&caller, &run).await?;
+    app.run_seen(&caller, &run, |_| ()).await?;
     match app.tell(&caller, &run, CancelExecution { reason }).await? {
         // It has ended: that is what is shown.
         Ok(()) | Err(EngineError::Rejected(Rejection { reason: Reason::Ended(_), .. })) => {}
         Err(error) => return Err(Refusal::from(error).of_run(run.as_str())),
     }
-    let shown = app.shown(&caller, &run).await?;
-    Ok((told, Json(shown.members(false, &mut Room::new(&app)))))
+    let shown = app.shown(&caller, &run, false).await?;
+    Ok((told, Json(shown.form(&mut Room::new(&app)))))
 }
 
 /// Why, if the body says it. Whatever else a body says is ignored, as the original does, but it has to arrive.

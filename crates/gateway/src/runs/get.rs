@@ -4,15 +4,26 @@ use axum::Json;
 use axum::extract::State;
 use pyoco_api::{ErrorBody, RunSnapshot};
 use pyoco_core::ids::ExecutionId;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::RunId;
-use super::snapshot::{Room, wants_records, with_lack_of_worker, with_worker};
+use super::snapshot::{Form, Room, wants_records, with_lack_of_worker, with_worker};
 use crate::App;
 use crate::caller::Caller;
 use crate::docs::{Always, Reading};
 use crate::error::Refusal;
 use crate::query::Query;
+
+/// What is answered.
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    #[serde(flatten)]
+    run: Form,
+    /// What the registry says about its worker.
+    #[serde(flatten)]
+    worker: Map<String, Value>,
+}
 
 /// One run. `include=records` (or `full`, `all`) shows the record of each task.
 #[utoipa::path(get, operation_id = "getRun", tag = "runs", path = "/runs/{run_id}", params(
@@ -26,13 +37,11 @@ pub(crate) async fn get(
     caller: Caller,
     RunId(run): RunId,
     query: Query,
-) -> Result<Json<Map<String, Value>>, Refusal> {
-    let mut shown = app.shown(&caller, &run).await?;
+) -> Result<Json<Answer>, Refusal> {
+    let mut shown = app.shown(&caller, &run, wants_records(&query)).await?;
     let worker = with_worker(&app, &mut shown).await;
     with_lack_of_worker(&app, &mut shown).await;
-    let mut members = shown.members(wants_records(&query), &mut Room::new(&app));
-    members.extend(worker);
-    Ok(Json(members))
+    Ok(Json(Answer { run: shown.form(&mut Room::new(&app)), worker }))
 }
 
 /// `/runs/yaml` is where flows are posted; to look there is to look for a run of that name.
@@ -40,7 +49,7 @@ pub(crate) async fn get_named_yaml(
     state: State<App>,
     caller: Caller,
     query: Query,
-) -> Result<Json<Map<String, Value>>, Refusal> {
+) -> Result<Json<Answer>, Refusal> {
     let run = ExecutionId::new("yaml").map_err(|_| Refusal::run_not_found("yaml"))?;
     get(state, caller, RunId(run), query).await
 }

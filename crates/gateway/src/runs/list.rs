@@ -14,9 +14,9 @@ use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{Filter, Page};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::snapshot::{Room, Shown};
+use super::snapshot::{Form, Room, Shown};
 use crate::App;
 use crate::caller::Caller;
 use crate::docs::{Always, Reading};
@@ -29,7 +29,7 @@ use crate::validation::Inputs;
 #[serde(untagged)]
 enum Entry {
     Summary(Box<RunSummary>),
-    Full(Map<String, Value>),
+    Full(Form),
 }
 
 #[derive(Serialize)]
@@ -67,11 +67,11 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -
     let is_full = query.includes(&["full", "all"]);
     for row in page.rows {
         if is_full {
-            let Some(shown) = app.engine.look(&row.execution, Shown::of).await? else {
+            let Some(shown) = app.engine.look(&row.execution, |state| Shown::of(state, true)).await? else {
                 continue;
             };
             let shown = app.with_foreign(&row.execution, shown).await?;
-            items.push(Entry::Full(shown.members(true, &mut room)));
+            items.push(Entry::Full(shown.form(&mut room)));
         } else {
             items.push(Entry::Summary(Box::new(heard.with_heartbeat(&app, row.summary).await)));
         }

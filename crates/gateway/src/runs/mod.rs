@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub(crate) mod checked;
 pub(crate) mod explain;
 pub(crate) mod get;
+pub(crate) mod latest;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod plan;

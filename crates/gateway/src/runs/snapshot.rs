@@ -1,11 +1,13 @@
 //! A run as it is shown: from the log, bounded in size, with what the registry knows of its worker.
 
 use pyoco_api::NoWorker;
-use pyoco_core::ids::ExecutionId;
+use pyoco_core::digest::Digest;
+use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::notice::Notice;
 use pyoco_core::state::State;
 use pyoco_core::view::{RunSnapshot, RunStatus};
 use pyoco_engine::may_be_foreign;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::caller::Caller;
@@ -19,11 +21,27 @@ pub(crate) struct Shown {
     pub(crate) snapshot: RunSnapshot,
     /// The number of the last event that it shows.
     pub(crate) event: u64,
+    /// The last record that it shows, and its fingerprint.
+    pub(crate) version: Version,
+    pub(crate) hash: Digest,
     /// A worker holds it.
     pub(crate) is_claimed: bool,
     /// What another implementation says about it, if that is who runs it.
     foreign: Option<Map<String, Value>>,
-    may_be_foreign: bool,
+    /// Whether somebody else may say more about it than the log does.
+    pub(crate) may_be_foreign: bool,
+    /// The records of its tasks are asked for.
+    with_records: bool,
+}
+
+/// The JSON form of a run.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Form {
+    /// As the log has it.
+    Ours(Box<RunSnapshot>),
+    /// With what another implementation says about it.
+    Mixed(Map<String, Value>),
 }
 
 /// What only the one who runs it, or who has accepted it, knows for sure: its snapshot may say that it has failed before it says
@@ -44,47 +62,68 @@ const FOREIGN: [&str; 12] = [
 ];
 
 impl Shown {
-    pub(crate) fn of(state: &State) -> Self {
+    /// The records of tasks are made only when they are wanted: there may be very many.
+    pub(crate) fn of(state: &State, with_records: bool) -> Self {
+        let snapshot = match with_records {
+            true => RunSnapshot::of(state, None),
+            false => RunSnapshot::without_records(state, None),
+        };
         Self {
-            snapshot: RunSnapshot::of(state, None),
+            snapshot,
             event: state.events.0,
+            version: state.version,
+            hash: state.last_hash,
             is_claimed: state.claim.is_some(),
             foreign: None,
             may_be_foreign: may_be_foreign(state),
+            with_records,
         }
     }
 
     /// Its JSON form. Task records only when they are wanted, and only when they fit.
-    pub(crate) fn members(mut self, with_records: bool, room: &mut Room) -> Map<String, Value> {
-        if with_records {
+    pub(crate) fn form(mut self, room: &mut Room) -> Form {
+        if self.with_records {
             room.fit(&mut self.snapshot);
-        } else {
-            self.snapshot.task_records.clear();
         }
+        match self.foreign {
+            None => Form::Ours(Box::new(self.snapshot)),
+            Some(foreign) => {
+                let mut members = Form::Ours(Box::new(self.snapshot)).into_members();
+                say_foreign(&mut members, foreign);
+                if !self.with_records {
+                    members.shift_remove("task_records");
+                    members.shift_remove("task_records_truncated");
+                }
+                Form::Mixed(members)
+            }
+        }
+    }
+}
+
+impl Form {
+    /// For those who do not show all of it.
+    pub(crate) fn into_members(self) -> Map<String, Value> {
         // Snapshots hold strings, numbers and lists only, so they always have a JSON form.
-        let mut members = match serde_json::to_value(&self.snapshot) {
+        match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,
             Ok(_) | Err(_) => Map::new(),
-        };
-        if let Some(mut foreign) = self.foreign {
-            for name in FOREIGN {
-                match foreign.shift_remove(name) {
-                    Some(value) if !value.is_null() => drop(members.insert(name.to_owned(), value)),
-                    // Its name is said once at the beginning, if at all.
-                    Some(_) | None if name == "worker_id" => drop(members.shift_remove(name)),
-                    Some(_) | None => {}
-                }
-            }
-            // A run without a log has changed when its snapshot says so.
-            if let Some(changed_at) = members.get_mut("updated_at").filter(|known| known.is_null()) {
-                *changed_at = foreign.shift_remove("updated_at").unwrap_or_default();
-            }
         }
-        if !with_records {
-            members.shift_remove("task_records");
-            members.shift_remove("task_records_truncated");
+    }
+}
+
+/// Writes what another implementation says over what the log says.
+fn say_foreign(members: &mut Map<String, Value>, mut foreign: Map<String, Value>) {
+    for name in FOREIGN {
+        match foreign.shift_remove(name) {
+            Some(value) if !value.is_null() => drop(members.insert(name.to_owned(), value)),
+            // Its name is said once at the beginning, if at all.
+            Some(_) | None if name == "worker_id" => drop(members.shift_remove(name)),
+            Some(_) | None => {}
         }
-        members
+    }
+    // A run without a log has changed when its snapshot says so.
+    if let Some(changed_at) = members.get_mut("updated_at").filter(|known| known.is_null()) {
+        *changed_at = foreign.shift_remove("updated_at").unwrap_or_default();
     }
 }
 
@@ -106,8 +145,7 @@ impl Room {
         if bytes <= self.max_bytes {
             return;
         }
-        snapshot.task_records.clear();
-        snapshot.task_records_truncated = true;
+        snapshot.cut();
         if !std::mem::replace(&mut self.is_told, true) {
             let notice = Notice::SnapshotTooLarge;
             tracing::warn!(
@@ -130,13 +168,28 @@ pub(crate) fn wants_records(query: &Query) -> bool {
 }
 
 impl Shared {
-    /// A run that the caller may see.
-    pub(crate) async fn shown(&self, caller: &Caller, run: &ExecutionId) -> Result<Shown, Refusal> {
+    /// What the caller wants of a run that they may see.
+    pub(crate) async fn run_seen<T: Send>(
+        &self,
+        caller: &Caller,
+        run: &ExecutionId,
+        view: impl FnOnce(&State) -> T + Send,
+    ) -> Result<T, Refusal> {
         let seen = self.engine.look(run, |state| {
             let tenant = state.origin.as_ref().and_then(|origin| origin.tenant.as_ref());
-            caller.may_see(tenant).then(|| Shown::of(state))
+            caller.may_see(tenant).then(|| view(state))
         });
-        let shown = seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(run.as_str()))?;
+        seen.await?.flatten().ok_or_else(|| Refusal::run_not_found(run.as_str()))
+    }
+
+    /// A run that the caller may see.
+    pub(crate) async fn shown(
+        &self,
+        caller: &Caller,
+        run: &ExecutionId,
+        with_records: bool,
+    ) -> Result<Shown, Refusal> {
+        let shown = self.run_seen(caller, run, |state| Shown::of(state, with_records)).await?;
         self.with_foreign(run, shown).await
     }
 

@@ -21,7 +21,7 @@ pub(crate) async fn tasks(
     caller: Caller,
     RunId(run): RunId,
 ) -> Result<Json<Value>, Refusal> {
-    let mut members = app.shown(&caller, &run).await?.members(true, &mut Room::new(&app));
+    let mut members = app.shown(&caller, &run, true).await?.form(&mut Room::new(&app)).into_members();
     let mut shown = Map::new();
     for name in ["run_id", "flow_name", "status", "tasks", "task_records"] {
         shown.insert(name.to_owned(), members.shift_remove(name).unwrap_or_default());

@@ -1,27 +1,30 @@
 //! Watching a run: a snapshot for each change, as it happens, and a sign of life in between.
 //!
 //! Nothing is asked again and again: the engine tells when the run changed. The stream makes its next event when the
-//! connection takes it, so a slow reader gets the newest snapshot and misses only what lay between.
+//! connection takes it, so a slow reader gets the newest snapshot and misses only what lay between. A snapshot is written once for all
+//! who watch the run (`latest`).
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use pyoco_api::ErrorBody;
-use pyoco_core::ids::ExecutionId;
+use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_core::notice::Notice;
 use pyoco_engine::Watcher;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::ser::Formatter;
-use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::RunId;
+use super::latest::{Shelf, Written};
 use super::snapshot::{Room, Shown, wants_records, with_lack_of_worker};
 use crate::caller::{Caller, Guest};
 use crate::docs::{Always, Reading, ServerSentEvent};
@@ -57,12 +60,13 @@ pub(crate) async fn watch(
     inputs.finish(Notice::InvalidRequest)?;
     let seen_event = last_event_id(&headers)?;
     // Before it is watched: what is not there leaves no trace.
-    app.shown(&caller, &run).await?;
+    app.run_seen(&caller, &run, |_| ()).await?;
     let Ok(permit) = app.watches.clone().try_acquire_owned() else {
         return Err(Refusal::too_many_watches(run.as_str()));
     };
     let watcher = app.engine.watch(&run);
-    let mut first = app.shown(&caller, &run).await?;
+    let with_records = wants_records(&query);
+    let mut first = app.shown(&caller, &run, with_records).await?;
     // Only here: a run that somebody takes changes, and the next snapshot says so.
     with_lack_of_worker(&app, &mut first).await;
     if seen_event.is_some_and(|seen| seen > first.event) {
@@ -70,15 +74,17 @@ pub(crate) async fn watch(
     }
     let is_new = seen_event.is_none_or(|seen| first.event > seen);
     let guest = Guest::new(caller.clone(), &headers, app.clone());
+    let mut room = Room::new(&app);
     let feed = Feed {
+        latest: app.latest.of(&run),
         run,
         caller,
-        with_records: wants_records(&query),
-        room: Room::new(&app),
+        with_records,
         since,
         watcher,
-        shown_version: first.snapshot.version,
-        next: is_new.then_some(first),
+        shown_version: first.version,
+        next: is_new.then(|| Arc::new(Written::of(first, &mut room))),
+        room,
         pulse: Box::pin(tokio::time::sleep(app.settings.watch_heartbeat)),
         end: Box::pin(tokio::time::sleep(std::time::Duration::from_secs(timeout.into()))),
         closing: hosting.closing,
@@ -117,8 +123,10 @@ struct Feed {
     since: Option<f64>,
     watcher: Watcher,
     /// The newest record that was shown, or that the client has seen.
-    shown_version: u64,
-    next: Option<Shown>,
+    shown_version: Version,
+    next: Option<Arc<Written>>,
+    /// What others who watch the same run have written already.
+    latest: Arc<Shelf>,
     pulse: Pin<Box<Sleep>>,
     end: Pin<Box<Sleep>>,
     closing: CancellationToken,
@@ -129,11 +137,11 @@ impl Feed {
     /// The next event; `None` when the watch is over.
     async fn event(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(shown) = self.next.take()
-                && self.since.is_none_or(|since| shown.snapshot.updated_at.is_some_and(|at| at >= since))
+            if let Some(written) = self.next.take()
+                && self.since.is_none_or(|since| written.updated_at.is_some_and(|at| at >= since))
             {
                 self.rest();
-                return Some(self.snapshot(shown));
+                return Some(self.snapshot(&written));
             }
             tokio::select! {
                 biased;
@@ -145,19 +153,37 @@ impl Feed {
                     return Some(self.heartbeat());
                 }
             }
-            let shown = match self.app.shown(&self.caller, &self.run).await {
-                Ok(shown) => shown,
+            let written = match self.look().await {
+                Ok(written) => written,
                 Err(refusal) => {
                     // A stream has no status left to say it with: it ends, and the client comes back.
                     tracing::warn!(run_id = %self.run, reason = ?refusal, "a watch ends");
                     return None;
                 }
             };
-            if shown.snapshot.version > self.shown_version {
-                self.shown_version = shown.snapshot.version;
-                self.next = Some(shown);
+            if written.version > self.shown_version {
+                self.shown_version = written.version;
+                self.next = Some(written);
             }
         }
+    }
+
+    /// The run as it is now. Whoever looks first writes it down for all.
+    async fn look(&mut self) -> Result<Arc<Written>, Refusal> {
+        let (latest, with_records) = (&self.latest, self.with_records);
+        let seen = self.app.run_seen(&self.caller, &self.run, |state| {
+            latest.get(state, with_records).ok_or_else(|| Box::new(Shown::of(state, with_records)))
+        });
+        let shown = match seen.await? {
+            Ok(written) => return Ok(written),
+            Err(shown) => self.app.with_foreign(&self.run, *shown).await?,
+        };
+        let is_of_the_log = !shown.may_be_foreign;
+        let written = Arc::new(Written::of(shown, &mut self.room));
+        if is_of_the_log {
+            self.latest.put(written.clone(), with_records);
+        }
+        Ok(written)
     }
 
     /// The next sign of life is due so long from now.
@@ -169,11 +195,11 @@ impl Feed {
         self.app.clock.now().as_unix_seconds()
     }
 
-    fn snapshot(&mut self, shown: Shown) -> Bytes {
-        let event = shown.event;
-        let members = shown.members(self.with_records, &mut self.room);
-        let data = json!({"run_id": self.run, "snapshot": members, "ts": self.now()});
-        format!("event: snapshot\ndata: {}\nid: {event}\n\n", ascii(&data)).into()
+    fn snapshot(&self, written: &Written) -> Bytes {
+        let (run, ts) = (ascii(&self.run), ascii(&self.now()));
+        let Written { event, text, .. } = written;
+        let data = format!(r#"{{"run_id":{run},"snapshot":{text},"ts":{ts}}}"#);
+        format!("event: snapshot\ndata: {data}\nid: {event}\n\n").into()
     }
 
     fn heartbeat(&self) -> Bytes {
@@ -183,9 +209,9 @@ impl Feed {
 }
 
 /// JSON in ASCII, on one line.
-fn ascii(value: &Value) -> String {
+pub(super) fn ascii(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
-    // A value has a JSON form, and writing to memory does not fail.
+    // What is shown has a JSON form, and writing to memory does not fail.
     let _ = value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Ascii));
     String::from_utf8(bytes).unwrap_or_default()
 }
@@ -217,6 +243,8 @@ impl Formatter for Ascii {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

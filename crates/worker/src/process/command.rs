@@ -217,7 +217,7 @@ impl CommandRuntime {
 
     /// A value of the context, also one that stands outside the log.
     async fn value(&self, call: &Call, root: Root, key: &str) -> Result<Option<Value>, Refusal> {
-        let Some(value) = call.context.root(root).get(key) else { return Ok(None) };
+        let Some(value) = call.context.member(root, key) else { return Ok(None) };
         let place = match root {
             Root::Params => "params",
             Root::Results => "results",

@@ -56,7 +56,7 @@ impl<'a> Parcel<'a> {
 
     /// Adds one value, if there is one. Answers whether there is.
     fn add(&mut self, context: &'a Context, root: Root, key: &'a str) -> bool {
-        let Some(value) = context.root(root).get(key) else { return false };
+        let Some(value) = context.member(root, key) else { return false };
         if self.place(root).contains_key(key) {
             return true;
         }
@@ -100,11 +100,11 @@ impl<'a> Parcel<'a> {
     /// A whole mapping, but for the values that stand outside the log: their keys are listed.
     pub(super) fn add_root(&mut self, context: &'a Context, root: Root) {
         let mut large = Vec::new();
-        for key in context.root(root).as_object().into_iter().flat_map(|members| members.keys()) {
-            if !context.refs.is_empty() && references(context, root, key).next().is_some() {
-                large.push(key.as_str());
+        for (key, value) in context.members(root) {
+            if !context.refs.is_empty() && !references(context, root, key).is_empty() {
+                large.push(key);
             } else {
-                self.add(context, root, key);
+                self.place(root).insert(key, value);
             }
         }
         self.large = Some(large);
@@ -129,26 +129,21 @@ impl<'a> Parcel<'a> {
 }
 
 /// What stands outside the log at a key or below it, with the keys that lead there.
-fn references<'a>(
-    context: &'a Context,
-    root: Root,
-    key: &'a str,
-) -> impl Iterator<Item = (Vec<&'a str>, &'a BlobRef)> {
-    let members = context.root(root);
-    context.refs.iter().filter_map(move |(path, reference)| {
-        let below = path.strip_prefix(name_of(root))?.strip_prefix('.')?.strip_prefix(key)?;
-        if below.is_empty() {
-            return Some((vec![key], reference));
-        }
+fn references<'a>(context: &'a Context, root: Root, key: &'a str) -> Vec<(Vec<&'a str>, &'a BlobRef)> {
+    let path = format!("{}.{key}", name_of(root));
+    let whole = context.refs.get(&path).map(|reference| (vec![key], reference));
+    let below = format!("{path}.");
+    let inside = context.refs.beginning_with(&below).filter_map(|(known, reference)| {
         // A dot may also be part of another key, so the way must exist.
         let mut way = vec![key];
-        let mut place = members.get(key)?;
-        for step in below.strip_prefix('.')?.split('.') {
+        let mut place = context.member(root, key)?;
+        for step in known.strip_prefix(below.as_str())?.split('.') {
             place = place.get(step)?;
             way.push(step);
         }
         Some((way, reference))
-    })
+    });
+    whole.into_iter().chain(inside).collect()
 }
 
 /// The output paths of a task that lead through a value which only a task process can open: it writes those itself.

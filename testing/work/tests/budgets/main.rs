@@ -21,11 +21,15 @@ const CHAIN: usize = 40;
 const READERS: usize = 8;
 const FEW: usize = 100;
 const MANY: usize = 5_000;
+const NARROW: usize = 200;
+const WIDE: usize = 2_000;
+/// Whole runs of wide flows. Each has many steps, so that few are enough.
+const WHOLE: usize = 3;
 
 /// One test, because the counters are those of the whole process.
 #[tokio::test(flavor = "current_thread")]
 async fn no_request_does_more_work_than_it_did() {
-    let site = Site::open(CHAIN).await;
+    let site = Site::open(CHAIN, &[NARROW, WIDE]).await;
     let mut seen: Vec<(&'static str, Counts)> = Vec::new();
 
     store(&site, FEW).await;
@@ -33,10 +37,17 @@ async fn no_request_does_more_work_than_it_did() {
     seen.push(("GET /runs?limit=50, 100 stored", few));
     seen.push(("POST /runs, alone", submit(&site).await));
     seen.push(("POST /runs, 16 at once, each", submit_at_once(&site).await));
-    seen.push(("GET /runs/{id}", look(&site).await));
+    let waiting = site.submit().await;
+    seen.push(("GET /runs/{id}", look(&site, &waiting).await));
     seen.push(("POST /runs/{id}/cancel", cancel(&site).await));
-    seen.push(("a run of one task", run(&site, "one", 1).await));
-    seen.push(("a chain of 40, a step", run(&site, "chain", CHAIN).await));
+    seen.push(("a run of one task", run(&site, "one", 1, SAMPLES).await));
+    seen.push(("a chain of 40, a step", run(&site, "chain", CHAIN, SAMPLES).await));
+    let narrow = run(&site, "wide-200", NARROW, WHOLE).await;
+    let wide = run(&site, "wide-2000", WIDE, WHOLE).await;
+    seen.extend([("200 side by side, a step", narrow), ("2,000 side by side, a step", wide)]);
+    let (narrow_run, wide_run) = (site.run("wide-200").await, site.run("wide-2000").await);
+    let (narrow_look, wide_look) = (look(&site, &narrow_run).await, look(&site, &wide_run).await);
+    seen.extend([("GET /runs/{id}, 200 tasks", narrow_look), ("GET /runs/{id}, 2,000 tasks", wide_look)]);
     let report = report(&site).await;
     seen.push(("a report of progress", report));
     let followed = "an event, to one of 8 readers of /executions/{id}/events/stream";
@@ -58,6 +69,10 @@ async fn no_request_does_more_work_than_it_did() {
     }
     println!("{:64} {:?}", "", Counts::NAMES);
     table::must_not_grow(&few, &many);
+    table::must_not_widen("a step of a wide flow", &narrow, &wide);
+    // The answer is longer; how often memory is taken for it is not.
+    let pieces = |counts: &Counts| Counts { allocated: 0.0, ..*counts };
+    table::must_not_widen("a look at a wide flow", &pieces(&narrow_look), &pieces(&wide_look));
     table::check(&seen);
 }
 
@@ -88,8 +103,8 @@ async fn submit_at_once(site: &Site) -> Counts {
     least(&samples)
 }
 
-async fn look(site: &Site) -> Counts {
-    let path = format!("/runs/{}", site.submit().await);
+async fn look(site: &Site, run: &str) -> Counts {
+    let path = format!("/runs/{run}");
     let mut samples = Vec::new();
     for _ in 0..SAMPLES {
         let work = async {
@@ -126,10 +141,10 @@ async fn cancel(site: &Site) -> Counts {
     least(&samples)
 }
 
-async fn run(site: &Site, flow: &str, steps: usize) -> Counts {
+async fn run(site: &Site, flow: &str, steps: usize, samples_wanted: usize) -> Counts {
     site.run(flow).await;
     let mut samples = Vec::new();
-    for _ in 0..SAMPLES {
+    for _ in 0..samples_wanted {
         samples.push(site.count(steps, site.run(flow)).await.0);
     }
     least(&samples)
