@@ -1,15 +1,16 @@
 //! What API keys cost: a request with a key beside the same one without, and a client with a good key while somebody else tries bad ones.
 
-use std::cell::Cell;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::Request;
 use hyper::header::HeaderName;
 use serde_json::Value;
 use tokio::process::Command;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::run_id;
 use crate::figures::{Figures, Metric};
@@ -24,7 +25,7 @@ const HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const REQUESTS: usize = 10_000;
 /// Bad keys a second, and over how many connections.
 pub(crate) const BAD_KEYS: u32 = 1_000;
-const BAD_CONNECTIONS: u32 = 8;
+const BAD_CONNECTIONS: usize = 8;
 /// How long a client is looked at, with and without the bad keys, in turn.
 const LOOK: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 5;
@@ -111,57 +112,70 @@ async fn look(
     Ok(())
 }
 
-/// Somebody who tries bad keys at a fixed rate, on a thread of its own so that the client is not delayed by the bench itself.
+/// Somebody who tries bad keys at a fixed rate, on a thread of its own so that the client is not delayed by the bench itself, and with
+/// as little of a client as there can be: in earnest it would sit on a machine of its own.
 struct Attack {
-    end: oneshot::Sender<()>,
-    thread: std::thread::JoinHandle<Result<u64, String>>,
+    is_over: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<std::io::Result<u64>>,
 }
 
 impl Attack {
     fn start(address: Address, key: &str) -> Self {
-        let (end, mut ended) = oneshot::channel();
-        let key = key.to_owned();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| error.to_string())?;
-            runtime.block_on(attack(address, &key, &mut ended)).map_err(|error| error.to_string())
-        });
-        Self { end, thread }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (key, told) = (key.to_owned(), is_over.clone());
+        Self { is_over, thread: std::thread::spawn(move || attack(address, &key, &told)) }
     }
 
     /// How many bad keys were refused.
     async fn stop(self) -> Result<u64, Failure> {
-        // It may have ended by itself, and then says why.
-        let _ = self.end.send(());
+        self.is_over.store(true, Ordering::SeqCst);
         let ended = tokio::task::spawn_blocking(|| self.thread.join()).await?;
         Ok(ended.map_err(|_| "the thread of the bad keys is lost")??)
     }
 }
 
-/// One request after the other, evenly: each connection has its own turn.
-async fn attack(address: Address, key: &str, ended: &mut oneshot::Receiver<()>) -> Result<u64, Failure> {
-    let turn = Duration::from_secs(1) / BAD_KEYS;
-    let refused = Cell::new(0);
-    let begin = Instant::now();
-    let one = async |place: u32| -> Result<(), Failure> {
-        let mut connection = Connection::open(address).await?;
-        let mut ticks = interval_at(begin + turn * place, turn * BAD_CONNECTIONS);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-        for number in (u64::from(place)..).step_by(BAD_CONNECTIONS as usize) {
-            ticks.tick().await;
-            let request = with_key(http::get("/runs")?, Some(&bad(key, number)))?;
-            let answer = connection.send(request).await?;
-            if ![403, 429].contains(&answer.status.as_u16()) {
-                return Err(answer.problem());
-            }
-            refused.set(refused.get() + 1);
+/// One request after the other, evenly, over each connection in turn.
+#[allow(clippy::disallowed_methods, reason = "a bench waits by the clock")]
+fn attack(address: Address, key: &str, is_over: &AtomicBool) -> std::io::Result<u64> {
+    let mut connections = (0..BAD_CONNECTIONS)
+        .map(|_| {
+            let connection = TcpStream::connect(address)?;
+            connection.set_nodelay(true)?;
+            Ok(BufReader::new(connection))
+        })
+        .collect::<std::io::Result<Vec<_>>>()?;
+    let (turn, mut due, mut refused) = (Duration::from_secs(1) / BAD_KEYS, clock::now(), 0);
+    while !is_over.load(Ordering::SeqCst) {
+        due += turn;
+        std::thread::sleep(due.saturating_duration_since(clock::now()));
+        let place = usize::try_from(refused).unwrap_or(0) % connections.len();
+        if let Some(connection) = connections.get_mut(place) {
+            try_key(connection, &bad(key, refused))?;
         }
-        Ok(())
-    };
-    tokio::select! {
-        failed = futures_util::future::try_join_all((0..BAD_CONNECTIONS).map(one)) => failed.map(|_| refused.get()),
-        _ = ended => Ok(refused.get()),
+        refused += 1;
     }
+    Ok(refused)
+}
+
+/// Shows a key, which must be refused.
+fn try_key(connection: &mut BufReader<TcpStream>, key: &str) -> std::io::Result<()> {
+    let request = format!("GET /runs HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
+    connection.get_mut().write_all(request.as_bytes())?;
+    let (mut line, mut length) = (String::new(), 0);
+    connection.read_line(&mut line)?;
+    if ![" 403 ", " 429 "].iter().any(|status| line.contains(status)) {
+        return Err(std::io::Error::other(format!("a bad key was answered {}", line.trim_end())));
+    }
+    while line.trim_end() != "" {
+        line.clear();
+        connection.read_line(&mut line)?;
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().map_err(std::io::Error::other)?;
+        }
+    }
+    connection.read_exact(&mut vec![0; length])
 }
 
 /// Every one is another: half of them name a key that there is, with a wrong secret.

@@ -160,6 +160,7 @@ fn configuration(arguments: &[String]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::process::Command;
 
     use super::*;
@@ -177,13 +178,16 @@ mod tests {
         let linked = home.path().join("linked");
         std::os::unix::fs::symlink(own.path(), &linked).unwrap();
         let linked = Folder::new(&linked).unwrap();
-        // It waits for a line that never comes, and has the arguments of a server.
+        // It has the arguments of a server, says that it is there, and waits for a line that never comes. Before that the system may not
+        // know its arguments yet.
         let mut child = Command::new("sh")
-            .args(["-c", "read line", "nats-server", "-c", "own/nats-bootstrap.conf"])
+            .args(["-c", "echo; read line", "nats-server", "-c", "own/nats-bootstrap.conf"])
             .current_dir(home.path())
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let process = Identity::of(i32::try_from(child.id()).unwrap()).unwrap();
         let found = [&own, &linked, &other].map(|folder| is_server_of(&process, folder));
         child.kill().unwrap();

@@ -9,7 +9,7 @@ use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
 use pyoco_core::record::{LogError, Record};
 use pyoco_core::state::{Phase, State};
 use pyoco_figures::Stopwatch;
-use pyoco_ports::{Append, AppendError, Durability, ErrorKind, StoreError};
+use pyoco_ports::{Append, AppendError, Appended, Durability, ErrorKind, Promise, StoreError};
 use tokio::sync::MutexGuard;
 
 use crate::{Engine, count, projection};
@@ -102,7 +102,9 @@ impl Engine {
         let mut answers = Vec::with_capacity(requests.len());
         while answers.len() < requests.len() {
             let rest = requests.get(answers.len()..).unwrap_or_default();
-            answers.extend(self.append_some(execution, rest, &mut slot).await?);
+            let (some, promise) = self.append_some(execution, rest, durability(rest), &mut slot).await?;
+            kept(promise).await?;
+            answers.extend(some);
         }
         drop(slot);
         let effects: Vec<Effect> =
@@ -121,30 +123,31 @@ impl Engine {
     ) -> Result<T, EngineError> {
         let entry = self.cache.entry(execution);
         let mut slot = entry.lock().await;
-        let decided = self.append_decided(execution, durability, false, &mut slot, decide).await?;
+        let (decided, promise) = self.append_decided(execution, durability, false, &mut slot, decide).await?;
         drop(slot);
+        kept(promise).await?;
         self.go_on(execution, &decided.effects).await?;
         Ok(decided.value)
     }
 
-    /// Decides as many requests as one record takes, and appends it.
+    /// Decides as many requests as one record takes, and appends it. Nobody may be told before the promise is kept.
     pub(crate) async fn append_some(
         &self,
         execution: &ExecutionId,
         requests: &[Request],
+        durability: Durability,
         slot: &mut MutexGuard<'_, Option<State>>,
-    ) -> Result<Vec<Result<Answer, EngineError>>, EngineError> {
+    ) -> Result<(Vec<Result<Answer, EngineError>>, Option<Promise>), EngineError> {
         // A key finds itself in the log after a time-out; without one nobody can tell.
         let keyed = requests.iter().all(|request| request.id.is_some());
-        let durability = durability(requests);
-        let decided = self
+        let (decided, promise) = self
             .append_decided(execution, durability, keyed, slot, |batch| {
                 let answers = decide(batch, requests);
                 let effects = answers.iter().flatten().flat_map(|answer| answer.effects.clone()).collect();
                 Decided { value: answers, effects }
             })
             .await?;
-        Ok(decided.value)
+        Ok((decided.value, promise))
     }
 
     async fn append_decided<T: Send>(
@@ -154,7 +157,7 @@ impl Engine {
         keyed: bool,
         slot: &mut MutexGuard<'_, Option<State>>,
         mut decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
-    ) -> Result<Decided<T>, EngineError> {
+    ) -> Result<(Decided<T>, Option<Promise>), EngineError> {
         for attempt in 0..TRIES {
             let (mut state, is_remembered) = match slot.take() {
                 Some(state) => (state, true),
@@ -181,12 +184,12 @@ impl Engine {
                 let done =
                     if self.doubts.remove(execution) { self.derive_again(&state).await } else { Ok(()) };
                 **slot = Some(state);
-                return self.followed(execution, done).map(|()| decided);
+                return self.followed(execution, done).map(|()| (decided, None));
             };
             let Sealed { record, bytes } = sealed;
             let appended = self.append(before, durability, &state, bytes, &record, &decided.effects).await;
             match appended {
-                Ok(left) => {
+                Ok(Appended { left, promise }) => {
                     self.doubts.remove(execution);
                     let by = record.actor.clone();
                     count::record(self.figures(), &state, &record);
@@ -201,7 +204,7 @@ impl Engine {
                         None => Ok(()),
                     };
                     **slot = Some(state);
-                    return self.followed(execution, done).map(|()| decided);
+                    return self.followed(execution, done).map(|()| (decided, promise));
                 }
                 // The state has seen what did not happen: fold again, decide again.
                 Err(AppendError::Conflict { .. }) => {}
@@ -228,7 +231,7 @@ impl Engine {
         })
     }
 
-    /// Appends a record. Gives what is left to do because the store does not do it in the same step.
+    /// Appends a record. What the store does not do in the same step is left to do.
     async fn append(
         &self,
         before: Version,
@@ -237,7 +240,7 @@ impl Engine {
         bytes: Vec<u8>,
         record: &Record,
         effects: &[Effect],
-    ) -> Result<Option<Box<Append>>, AppendError> {
+    ) -> Result<Appended, AppendError> {
         let (now, by) = (self.clock.now(), &record.actor);
         let [before_append, after_append] = places(before, state, record);
         pyoco_faults::at(before_append, "append")?;
@@ -264,9 +267,9 @@ impl Engine {
         if has_letter && appended.is_ok() {
             count::letter(self.figures(), effects);
         }
-        let left = appended?.left;
+        let appended = appended?;
         pyoco_faults::at(after_append, "append")?;
-        Ok(left)
+        Ok(appended)
     }
 
     /// What one record had no room for follows at once.
@@ -319,6 +322,14 @@ impl Engine {
         self.hub.changed(execution, state.version);
         *slot = Some(state.clone());
         Ok(state)
+    }
+}
+
+/// Waits until what was appended is as safe as it must be before anybody is told.
+pub(crate) async fn kept(promise: Option<Promise>) -> Result<(), StoreError> {
+    match promise {
+        Some(promise) => promise.kept().await,
+        None => Ok(()),
     }
 }
 

@@ -17,11 +17,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 impl Engine {
     /// What is derived from a state may be missing, e.g. because the append of its record timed out.
     pub(crate) async fn derive_again(&self, state: &State) -> Result<(), StoreError> {
-        self.show_state(state).await?;
-        if state.phase.is_terminal() {
-            self.lines.ended(state);
-            self.tell_failure_again(state).await?;
-        }
+        self.show_and_tell(state).await?;
         if state.claim.is_none() && state.wants_worker() {
             // One too many is harmless: a live claim makes it superfluous.
             self.store.enqueue(projection::job(state, self.clock.now()), self.clock.now()).await?;
@@ -29,16 +25,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Whoever failed a run may have died before its letter was written. One that was is kept once: it has the same key. A run that
-    /// nobody here has held is somebody else's to tell of.
+    /// Shows a state whose writer may have died before anybody saw it, and tells of its failure if it has failed.
+    pub(crate) async fn show_and_tell(&self, state: &State) -> Result<(), StoreError> {
+        let told = self.tell_failure_again(state).await;
+        self.show_state(state).await?;
+        if state.phase.is_terminal() {
+            self.lines.ended(state);
+        }
+        told
+    }
+
+    /// Whoever failed a run may have died before its letter was written. One that was is kept once: it has the same key.
     async fn tell_failure_again(&self, state: &State) -> Result<(), StoreError> {
-        let is_ours = state.phase == Phase::Failed && state.epoch.0 > 0;
-        if !(is_ours && self.store.wants_snapshots() && self.settings.letters_for_failures) {
+        if state.phase != Phase::Failed || !self.store.wants_snapshots() {
             return Ok(());
         }
-        let Some(failure) = &state.failure else { return Ok(()) };
+        let Some((reason, failure)) = untold(state).zip(state.failure.as_ref()) else { return Ok(()) };
+        if reason == DeadLetter::ExecutionError && !self.settings.letters_for_failures {
+            return Ok(());
+        }
         let error = failure.error.text().to_owned();
-        let effect = Effect::PublishDeadLetter { reason: DeadLetter::ExecutionError, error };
+        let effect = Effect::PublishDeadLetter { reason, error };
         let by = Actor { kind: ActorKind::System, id: None };
         match projection::dead_letter(state, &effect, &by, self.clock.now()) {
             Some(letter) => self.store.publish(letter).await,
@@ -46,7 +53,8 @@ impl Engine {
         }
     }
 
-    /// Carries out the consequences of an appended record: row, then job, so that whoever takes the job finds the row.
+    /// Carries out the consequences of an appended record: row, then job, so that whoever takes the job finds the row; and the letter
+    /// before the row, so that an end that is not shown yet, which is always found again, is the only one that may lack its letter.
     pub(crate) async fn carry_out(
         &self,
         state: &State,
@@ -71,6 +79,8 @@ impl Engine {
 
     /// Takes out of `append` what is done.
     async fn carry_out_once(&self, state: &State, append: &mut Append, by: &Actor) -> Result<(), StoreError> {
+        // A letter that nobody takes keeps nobody from seeing the end.
+        let told = self.tell(append).await;
         if let Some(row) = &append.row {
             self.show(state, row.clone(), by).await?;
             pyoco_faults::at(shown(append), "show")?;
@@ -85,6 +95,10 @@ impl Engine {
             pyoco_faults::at("start.after_publish", "enqueue")?;
             append.enqueue = None;
         }
+        told
+    }
+
+    async fn tell(&self, append: &mut Append) -> Result<(), StoreError> {
         if let Some(letter) = &append.dead_letter {
             pyoco_faults::at("dlq.before_publish", "publish")?;
             self.store.publish(letter.clone()).await?;
@@ -92,6 +106,17 @@ impl Engine {
             append.dead_letter = None;
         }
         Ok(())
+    }
+}
+
+/// Which letter a failure has. Before its first claim a run fails because no worker can run it, and its error says why; what another
+/// implementation says failed is that one's to tell of, and a message that made no sense has a letter of its own.
+fn untold(state: &State) -> Option<DeadLetter> {
+    let code = state.failure.as_ref()?.error.code.as_deref();
+    match code.filter(|_| state.epoch.0 == 0) {
+        Some("FOREIGN" | "INVALID_JOB") => None,
+        Some("FLOW_NOT_FOUND") => Some(DeadLetter::FlowNotFound),
+        Some(_) | None => Some(DeadLetter::ExecutionError),
     }
 }
 
@@ -108,4 +133,51 @@ const fn shown(append: &Append) -> &'static str {
 /// will go on with it.
 fn is_awaited(state: &State, left: &Append) -> bool {
     state.version.0 <= 1 || state.phase.is_terminal() || left.enqueue.is_some() || left.dead_letter.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::command::{FailExecution, ForeignStatus, ImportSnapshot, Issuer};
+    use pyoco_core::event::ErrorInfo;
+    use pyoco_testkit::{Execution, Graph, callable, claim, worker};
+
+    use super::*;
+
+    fn failed(execution: Execution, issuer: &Issuer, code: &str) -> Option<DeadLetter> {
+        let error = ErrorInfo::new(code, "it cannot be run");
+        let execution = execution.given(issuer, FailExecution { error, dead_letter: None });
+        assert_eq!(execution.state().phase, Phase::Failed);
+        untold(execution.state())
+    }
+
+    #[test]
+    fn what_fails_before_its_first_claim_has_the_letter_that_its_error_names() {
+        let plan = Graph::chain(&["a"], &callable()).plan();
+        let new = || Execution::started(&plan);
+        assert_eq!(failed(new(), &worker(0), "FLOW_NOT_FOUND"), Some(DeadLetter::FlowNotFound));
+        assert_eq!(failed(new(), &worker(0), "LOAD_FAILED"), Some(DeadLetter::ExecutionError));
+        assert_eq!(failed(new(), &worker(0), "INVALID_JOB"), None);
+        let claimed = new().given(&worker(0), claim("job-1", Some(&plan)));
+        assert_eq!(failed(claimed, &worker(1), "INVALID_JOB"), Some(DeadLetter::ExecutionError));
+    }
+
+    #[test]
+    fn what_another_implementation_failed_is_told_of_by_that_one() {
+        let plan = Graph::chain(&["a"], &callable()).plan();
+        let import = ImportSnapshot {
+            status: ForeignStatus::Failed,
+            input: Default::default(),
+            worker: None,
+            error: Some("there".to_owned()),
+            graph_id: "main".to_owned(),
+            tag: None,
+            labels: Vec::new(),
+            tenant_id: None,
+            api_key_id: None,
+            workflow: None,
+        };
+        let execution = Execution::started(&plan).given(&Issuer::Foreign { id: None }, import);
+        assert_eq!(execution.state().phase, Phase::Failed);
+        assert_eq!(untold(execution.state()), None);
+    }
 }

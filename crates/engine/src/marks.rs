@@ -19,6 +19,11 @@ impl Marks {
         self.marked().insert(execution.clone())
     }
 
+    /// Whether one is marked.
+    pub(crate) fn has(&self, execution: &ExecutionId) -> bool {
+        self.marked().contains(execution)
+    }
+
     /// Takes the mark away; whether there was one.
     pub(crate) fn remove(&self, execution: &ExecutionId) -> bool {
         self.marked().remove(execution)

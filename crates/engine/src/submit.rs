@@ -18,8 +18,10 @@ use pyoco_core::notice::Notice;
 use pyoco_core::outcome::{Outcome, Reason, Rejection};
 use pyoco_core::state::State;
 use pyoco_figures::Stopwatch;
-use pyoco_ports::{ErrorKind, StoreError};
+use pyoco_ports::{Durability, ErrorKind, StoreError};
+use tokio::sync::MutexGuard;
 
+use crate::command::kept;
 use crate::{Engine, EngineError, Graph, GraphError, count};
 
 /// What is submitted, by whom, through which door.
@@ -117,7 +119,7 @@ impl Engine {
             if may_be_repeated {
                 self.create_unless_removed(&execution, &request).await
             } else {
-                self.command(&execution, &request).await.map(Some)
+                self.create_unknown(&execution, &request).await.map(Some)
             }
         };
         let answered = match self.in_time(over, asked).await {
@@ -146,6 +148,9 @@ impl Engine {
                     EngineError::Rejected(_) | EngineError::Log { .. } => false,
                     EngineError::UnknownGraph(_) | EngineError::UnusableGraph { .. } => false,
                 };
+                // What failed last is not all that happened: the append may have timed out, and the look for its record was refused.
+                // The mark stays for whoever comes to this execution next.
+                let may_be_there = may_be_there || self.doubts.has(&execution);
                 if may_be_there
                     && !may_be_repeated
                     && self.in_time(over, self.refuse(execution.clone())).await.is_none()
@@ -208,16 +213,40 @@ impl Engine {
             }
             return Err(Rejection { command: request.command.name(), reason: Reason::KeyReused }.into());
         }
-        let answers = self.append_some(execution, std::slice::from_ref(request), &mut slot).await;
-        drop(slot);
-        let answer = answers.and_then(|mut answers| {
-            answers.pop().unwrap_or_else(|| Err(EngineError::Busy(execution.clone())))
-        });
-        if let Ok(answer) = &answer {
-            self.go_on(execution, &answer.effects).await?;
-        }
+        // Nobody else gets to it before it is on the disk: a repeat would be answered.
+        let answer = self.append_first(execution, request, Durability::Full, slot).await;
         self.figures().commanded(request.command.name(), count::answered(&answer), watch.seconds());
         answer.map(Some)
+    }
+
+    /// Asks for an execution that nobody else knows of. Its worker may begin while it is on its way to the disk; only who asked has to wait.
+    async fn create_unknown(
+        &self,
+        execution: &ExecutionId,
+        request: &Request,
+    ) -> Result<Answer, EngineError> {
+        let watch = Stopwatch::start();
+        let entry = self.cache.entry(execution);
+        let slot = entry.lock().await;
+        let answer = self.append_first(execution, request, Durability::Promised, slot).await;
+        self.figures().commanded(request.command.name(), count::answered(&answer), watch.seconds());
+        answer
+    }
+
+    async fn append_first(
+        &self,
+        execution: &ExecutionId,
+        request: &Request,
+        durability: Durability,
+        mut slot: MutexGuard<'_, Option<State>>,
+    ) -> Result<Answer, EngineError> {
+        let requests = std::slice::from_ref(request);
+        let (mut answers, promise) = self.append_some(execution, requests, durability, &mut slot).await?;
+        drop(slot);
+        kept(promise).await?;
+        let answer = answers.pop().unwrap_or_else(|| Err(EngineError::Busy(execution.clone())))?;
+        self.go_on(execution, &answer.effects).await?;
+        Ok(answer)
     }
 
     /// The first answer to a key may have been a failure half-way.

@@ -12,7 +12,7 @@ use pyoco_figures::Stopwatch;
 use pyoco_ports::Filter;
 use serde_json::Value;
 
-use crate::{Engine, EngineError, projection};
+use crate::{Engine, EngineError, projection, prune};
 
 /// A worker that was not heard for so long has lost what it held.
 const GONE_AFTER: Millis = Millis(60_000);
@@ -97,7 +97,7 @@ impl Engine {
         // Nothing happened although something was due: its row is older than its log, and whoever wrote that is gone. If it wants
         // a job, its row says so from now on, and the queue is compared with it.
         if !self.store.is_exclusive() && self.state(execution).await?.version == state.version {
-            self.show_state(&state).await?;
+            self.show_and_tell(&state).await?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Engine {
             } else {
                 // It looks as if it wanted a job and wants none: whoever went on with it did not live to show its end, or what it
                 // waits for.
-                self.show_state(&state).await?;
+                self.show_and_tell(&state).await?;
             }
         }
         Ok(advanced)
@@ -162,7 +162,7 @@ impl Engine {
                 };
                 if state.version > row.version {
                     // Whoever wrote the log did not live to show it.
-                    self.show_state(&state).await?;
+                    self.show_and_tell(&state).await?;
                     continue;
                 }
                 let is_free = state.claim.is_none() && state.wants_worker();
@@ -180,6 +180,40 @@ impl Engine {
             }
         }
         Ok(enqueued)
+    }
+
+    /// Whoever was accepting an execution may have been lost behind its first record. Nobody was told of it, but it is there, so it is
+    /// shown and run. Says how many were.
+    pub async fn finish_the_begun(&self) -> Result<usize, EngineError> {
+        let found = self.store.unshown().await?;
+        // This process has refused those and takes them back, as soon as it can. Until then the next look finds them again.
+        let (refused, begun): (Vec<_>, Vec<_>) =
+            found.executions.into_iter().partition(|execution| self.refused.has(execution));
+        for execution in &begun {
+            match self.finish_one(execution).await {
+                // The auditor names it.
+                Err(error) if error.is_hopeless() => {}
+                one => one?,
+            }
+        }
+        if let Some(until) = found.until.filter(|_| refused.is_empty()) {
+            self.store.shown_until(until).await?;
+        }
+        Ok(begun.len())
+    }
+
+    async fn finish_one(&self, execution: &ExecutionId) -> Result<(), EngineError> {
+        let state = self.state(execution).await?;
+        let is_taken_back = state.hidden || prune::creation(&state).is_none();
+        if state.origin.is_none() {
+            // It was removed in the meantime.
+            Ok(())
+        } else if state.phase.is_terminal() && is_taken_back {
+            // Nobody is shown what was not accepted; whoever took it back was lost, too.
+            Ok(self.store.forget(execution).await?)
+        } else {
+            Ok(self.derive_again(&state).await?)
+        }
     }
 
     /// Takes everything out of the hands of workers, as after a restore: nobody whom a backup names is at work on what was made of it.

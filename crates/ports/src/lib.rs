@@ -32,7 +32,7 @@ pub use index::{
 };
 pub use jobs::{JobFilter, JobPage, JobPlace, LabelFilter, LabelPage};
 pub use keys::{KeyRecords, StoredKey};
-pub use log::{Append, Appended, Durability, EventLog, StoredRecord};
+pub use log::{Append, Appended, Durability, EventLog, LogPlace, Promise, StoredRecord, Unshown};
 pub use peers::{Heard, Listening, News, Peers};
 pub use queue::{Delivery, Job, WorkQueue};
 pub use retention::{Removal, Retention, Tombstone};

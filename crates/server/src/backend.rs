@@ -243,6 +243,7 @@ impl Backend {
         self.engine.sweep(&tags, SWEEP_MOST).await?;
         if compare {
             self.engine.succeed_the_gone(SWEEP_MOST).await?;
+            self.engine.finish_the_begun().await?;
         }
         Ok(())
     }

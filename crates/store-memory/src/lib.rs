@@ -102,7 +102,7 @@ impl EventLog for MemoryStore {
         if wakes {
             self.bell.notify_waiters();
         }
-        Ok(Appended { left: None })
+        Ok(Appended::default())
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {

@@ -157,6 +157,10 @@ pub async fn restore(settings: &Settings, copies: &[StreamCopy], folder: &Path) 
             return Err(error);
         }
     }
+    // Records were copied before the place up to which they were looked through: it may be one that they do not have.
+    if let Err(error) = connection.purge(RESTORE, names::RETENTION, names::LOOKED, None).await {
+        tracing::warn!(%error, "new runs may be taken for such as were looked through");
+    }
     connection.close().await;
     Ok(())
 }

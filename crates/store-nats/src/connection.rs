@@ -16,6 +16,7 @@ use pyoco_ports::{ErrorKind, StoreError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{self, ApiError, OpenError, Refusal};
@@ -39,6 +40,8 @@ pub(crate) struct Connection {
     client: Client,
     patience: Duration,
     line: watch::Receiver<Line>,
+    /// When a request was not answered in time, the last time.
+    silence: watch::Sender<Option<Instant>>,
     closing: CancellationToken,
 }
 
@@ -49,6 +52,8 @@ pub(crate) struct Line {
     pub(crate) made: u64,
     /// How often it was lost.
     pub(crate) lost: u64,
+    /// Since when it is there, if it was not lost since.
+    pub(crate) since: Option<Instant>,
 }
 
 impl Connection {
@@ -72,6 +77,7 @@ impl Connection {
             client,
             patience: settings.patience,
             line: watched,
+            silence: watch::Sender::new(None),
             closing: CancellationToken::new(),
         }))
     }
@@ -84,6 +90,13 @@ impl Connection {
     /// Whether there is a connection now, as far as anybody knows.
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected && !self.closing.is_cancelled()
+    }
+
+    /// How long everybody has been answered by now; no time while there is no connection.
+    pub(crate) fn calm_for(&self) -> Duration {
+        let Some(since) = self.line.borrow().since else { return Duration::ZERO };
+        let silence = *self.silence.borrow();
+        silence.map_or(since, |silence| silence.max(since)).elapsed()
     }
 
     /// Tells when the line was made again or lost.
@@ -138,7 +151,7 @@ impl Connection {
             request = request.headers(headers);
         }
         let answer = self.client.send_request(subject.to_owned(), request);
-        tokio::select! {
+        let answered = tokio::select! {
             // The library's patience begins when it has taken the request; ours before.
             answer = tokio::time::timeout(self.patience, answer) => match answer {
                 Ok(answer) => answer.map_err(|error| error::request(operation, error)),
@@ -148,7 +161,11 @@ impl Connection {
             _ = line.wait_for(|line| line.lost != lost) => {
                 Err(StoreError::new(ErrorKind::Timeout, operation, "the connection to NATS was lost"))
             }
+        };
+        if answered.as_ref().is_err_and(|error| error.kind == ErrorKind::Timeout) {
+            self.silence.send_replace(Some(Instant::now()));
         }
+        answered
     }
 
     /// Sends and does not wait. It is gone when there is no connection, and may be lost with one.
@@ -324,7 +341,10 @@ fn pause(attempt: usize) -> Duration {
 fn heard(line: &watch::Sender<Line>, event: &Event) {
     match event {
         Event::Connected => {
-            line.send_modify(|line| line.made += 1);
+            line.send_modify(|line| {
+                line.made += 1;
+                line.since = Some(Instant::now());
+            });
             // The first one is told by whoever opens the store.
             if line.borrow().made > 1 {
                 tracing::info!("connected to NATS again");
@@ -332,7 +352,10 @@ fn heard(line: &watch::Sender<Line>, event: &Event) {
         }
         Event::Disconnected => {
             tracing::warn!("the connection to NATS was lost; trying again");
-            line.send_modify(|line| line.lost += 1);
+            line.send_modify(|line| {
+                line.lost += 1;
+                line.since = None;
+            });
         }
         Event::LameDuckMode => tracing::info!("the NATS server is about to stop"),
         Event::SlowConsumer(subscription) => {

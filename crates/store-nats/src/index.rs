@@ -4,6 +4,7 @@
 //! Whoever publishes does it behind the snapshot that it knows, so an older one never takes the place of a newer one. A run
 //! whose key somebody deleted is in no list any more, as with the original; its log stays.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -200,6 +201,23 @@ impl LocalIndex {
             }
         }
         Ok(found)
+    }
+
+    /// Those of some runs that nobody is shown and nobody has taken out of lists: neither a snapshot stands in the bucket nor the mark
+    /// of a deletion. Rows do not tell: this process has some that are in no bucket.
+    pub(crate) async fn unshown(
+        &self,
+        operation: &'static str,
+        mut runs: Vec<ExecutionId>,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let Inner { connection, settings, stream, .. } = &*self.inner;
+        runs.retain(|run| self.known(run).is_none());
+        // Not made on the way: the compiler cannot tell how long the names live.
+        let keys: Vec<String> = runs.iter().map(|run| settings.run(run)).collect();
+        let shown = connection.last_of_each(operation, stream, keys).await?;
+        let shown: HashSet<String> = shown.into_iter().map(|shown| shown.subject).collect();
+        runs.retain(|run| !shown.contains(&settings.run(run)));
+        Ok(runs)
     }
 
     /// Deletes the key of a run, as the contract deletes: what remains is a mark, which others hear.

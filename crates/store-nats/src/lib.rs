@@ -5,6 +5,7 @@
 //! - `resources` makes the streams and buckets that are missing
 //! - `store` is the handle: open and close
 //! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`, `wheels`: one role of `pyoco-ports` each
+//! - `unshown` finds runs that were begun and never shown
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there and of graphs
 //! - `backup` copies streams, and makes streams of copies
 //! - `health` looks at the servers and changes nothing; `cluster` sees them as whoever looks after NATS does, `servers` asks them
@@ -43,6 +44,7 @@ pub mod snapshot;
 mod store;
 mod stream;
 mod task_logs;
+mod unshown;
 mod wheels;
 mod workers;
 

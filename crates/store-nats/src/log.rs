@@ -8,7 +8,10 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use pyoco_core::digest::Digest;
 use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_ports::{Append, AppendError, Appended, Blobs as _, ErrorKind, EventLog, StoreError, StoredRecord};
+use pyoco_ports::{
+    Append, AppendError, Appended, Blobs as _, ErrorKind, EventLog, LogPlace, StoreError, StoredRecord,
+    Unshown,
+};
 use serde::Deserialize as _;
 
 use crate::error::{self, PublishError};
@@ -92,7 +95,7 @@ impl EventLog for NatsStore {
                 Ok(published) => {
                     let head = Head { version: expected.next(), sequence: published.sequence };
                     self.log.0.put(execution, head);
-                    return Ok(Appended { left: Some(Box::new(append)) });
+                    return Ok(Appended { left: Some(Box::new(append)), promise: None });
                 }
                 // Somebody was faster, or what we knew was old, or a cluster is still at work on a neighbour. Look.
                 Err(PublishError::WrongLastSequence) => {
@@ -132,11 +135,24 @@ impl EventLog for NatsStore {
     ) -> Result<Option<Vec<StoredRecord>>, StoreError> {
         self.records_after(execution, seen, usize::MAX).await
     }
+
+    async fn unshown(&self) -> Result<Unshown, StoreError> {
+        self.look_for_unshown().await
+    }
+
+    async fn shown_until(&self, place: LogPlace) -> Result<(), StoreError> {
+        self.looked_until(place).await
+    }
 }
 
 /// What stands behind the last record of an execution that is being removed.
 pub(crate) fn removed() -> Headers {
     Headers::new().word(REMOVED, "1")
+}
+
+/// Whether a message is the first record of its execution.
+pub(crate) fn is_first(message: &Stored) -> bool {
+    message.headers.get_number(VERSION) == Some(1)
 }
 
 fn is_removed(message: &Stored) -> bool {

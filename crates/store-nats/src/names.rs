@@ -42,6 +42,10 @@ pub(crate) const ALL_USES: &str = "pyoco.uses.>";
 /// Who uses the blobs of graphs, which stay. No execution can have this name.
 pub(crate) const GRAPHS_USE: &str = "=graphs";
 
+/// How far the records were looked through for executions that nobody is shown. It stands among the uses because a stream that is there
+/// is never given another subject. No execution can have this name, and no blob.
+pub(crate) const LOOKED: &str = "pyoco.uses.=looked.events";
+
 /// What is left of an execution that was removed.
 pub(crate) fn tombstone(execution: &ExecutionId) -> String {
     format!("pyoco.tombstones.{execution}")
@@ -65,6 +69,11 @@ pub(crate) fn uses_of(digest: &Digest) -> String {
 /// The records of an execution.
 pub(crate) fn events(execution: &ExecutionId) -> String {
     format!("pyoco.events.{execution}")
+}
+
+/// Whose records stand at a subject; nothing if it is none of records.
+pub(crate) fn of_events(subject: &str) -> Option<ExecutionId> {
+    ExecutionId::new(subject.strip_prefix("pyoco.events.")?).ok()
 }
 
 /// What the tasks of an execution write.

@@ -15,6 +15,7 @@ use crate::log::Heads;
 use crate::queue::Queue;
 use crate::resources::Resources;
 use crate::task_logs::Ends;
+use crate::unshown::Look;
 use crate::wheels::Shelf;
 use crate::workers::Workers;
 
@@ -24,6 +25,7 @@ pub struct NatsStore {
     pub(crate) settings: Arc<Settings>,
     pub(crate) resources: Resources,
     pub(crate) log: Heads,
+    pub(crate) look: Look,
     pub(crate) task_logs: Ends,
     pub(crate) queue: Queue,
     pub(crate) workers: Arc<Workers>,
@@ -52,6 +54,7 @@ impl NatsStore {
         }
         Ok(Arc::new(Self {
             log: Heads::new(),
+            look: Look::default(),
             task_logs: Ends::new(),
             queue: Queue::new(&connection, &settings),
             workers: Arc::new(Workers::new(&connection, &settings)),

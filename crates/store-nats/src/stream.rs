@@ -51,6 +51,8 @@ pub(crate) struct StreamInfo {
     pub(crate) state: StreamState,
     /// When it was made: another stream of the same name has another time.
     pub(crate) created: Timestamp,
+    /// What the server's clock showed when it said so.
+    pub(crate) ts: Option<Timestamp>,
 }
 
 /// How a stream was made, as far as it matters here.
@@ -167,6 +169,20 @@ impl Connection {
         subject: &str,
     ) -> Result<Option<Stored>, StoreError> {
         self.message(operation, stream, json!({"seq": from.max(1), "next_by_subj": subject})).await
+    }
+
+    /// The first message of a subject that was stored at an instant or later.
+    pub(crate) async fn first_since(
+        &self,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        since: Timestamp,
+    ) -> Result<Option<Stored>, StoreError> {
+        let which = json!({"start_time": since, "next_by_subj": subject});
+        let found = self.message(operation, stream, which).await?;
+        // Where there is none so new, the server tells the first one of all.
+        Ok(found.filter(|message| message.time >= since))
     }
 
     /// The message with a sequence.

@@ -18,7 +18,9 @@ pub(crate) trait Command: Send {
     fn run(&mut self, connection: &Connection) -> Ran;
     /// The tag that has got work, once the transaction is committed.
     fn wakes(&self) -> Option<&Tag>;
-    /// Answers, after the transaction has ended.
+    /// The transaction is committed. Answers whoever need not wait for the disk to go on, and is told later that it is there.
+    fn committed(&mut self);
+    /// Answers, after the transaction has ended and is as safe as it must be.
     fn answer(self: Box<Self>, lost: Option<&Lost>);
 }
 
@@ -66,12 +68,20 @@ pub(crate) struct Terms {
     pub(crate) wakes: Option<Tag>,
 }
 
+/// Who waits for an answer: for what was written, and what is still to come if it need not wait for that.
+pub(crate) type Reply<T> = oneshot::Sender<Result<(T, Option<Kept>), StoreError>>;
+
+/// What comes when what was written is on the disk.
+pub(crate) type Kept = oneshot::Receiver<Result<(), StoreError>>;
+
 /// A command whose answer is a `T`.
 pub(crate) struct Task<T, F> {
     pub(crate) terms: Terms,
     pub(crate) work: F,
     pub(crate) result: Option<Result<T, StoreError>>,
-    pub(crate) reply: oneshot::Sender<Result<T, StoreError>>,
+    pub(crate) reply: Option<Reply<T>>,
+    /// Where it is told that what was promised is kept, once that was promised.
+    pub(crate) promise: Option<oneshot::Sender<Result<(), StoreError>>>,
     /// Its place in the bounded inbox, free again when the command is gone.
     pub(crate) _place: OwnedSemaphorePermit,
 }
@@ -103,13 +113,29 @@ impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for T
         self.terms.wakes.as_ref().filter(|_| matches!(self.result, Some(Ok(_))))
     }
 
+    fn committed(&mut self) {
+        if self.terms.durability != Durability::Promised || !matches!(self.result, Some(Ok(_))) {
+            return;
+        }
+        if let (Some(reply), Some(Ok(value))) = (self.reply.take(), self.result.take()) {
+            let (promise, kept) = oneshot::channel();
+            self.promise = Some(promise);
+            let _ = reply.send(Ok((value, Some(kept))));
+        }
+    }
+
     fn answer(self: Box<Self>, lost: Option<&Lost>) {
         let operation = self.terms.operation;
-        let result = match lost {
-            Some(lost) => Err(lost.clone().into_error(operation)),
-            None => self.result.unwrap_or_else(|| Err(StoreError::plain(ErrorKind::Internal, operation))),
-        };
+        let lost = lost.map(|lost| lost.clone().into_error(operation));
         // The caller may have gone away; the command was carried out all the same.
-        let _ = self.reply.send(result);
+        if let Some(promise) = self.promise {
+            let _ = promise.send(lost.map_or(Ok(()), Err));
+        } else if let Some(reply) = self.reply {
+            let result = match lost {
+                Some(lost) => Err(lost),
+                None => self.result.unwrap_or_else(|| Err(StoreError::plain(ErrorKind::Internal, operation))),
+            };
+            let _ = reply.send(result.map(|value| (value, None)));
+        }
     }
 }

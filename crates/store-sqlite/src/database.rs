@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pyoco_ports::{ErrorKind, StoreError};
+use pyoco_figures::{Figures, Stopwatch};
+use pyoco_ports::{Durability, ErrorKind, StoreError};
 use rusqlite::Connection;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
 
-use crate::command::{Command, Task, Terms};
+use crate::command::{Command, Kept, Task, Terms};
 use crate::inbox::{Inbox, Refused, inbox};
+use crate::pen::{Desk, Follower, Pen};
 use crate::readers::Readers;
-use crate::writer::{Around, Log, Wake, Writer};
+use crate::writer::{Counted, Log, Wake, Writer, wake};
 
 /// Wakes that one who waits may be behind before it is simply woken.
 const WAKES: usize = 256;
@@ -34,11 +36,23 @@ pub(crate) struct Settings {
     pub(crate) syncs: bool,
 }
 
+/// Who has to do with a file beside its writer.
+pub(crate) struct Around {
+    /// Where damage of the file is marked, if anywhere.
+    pub(crate) mark: Option<PathBuf>,
+    /// Who counts the transactions.
+    pub(crate) figures: Figures,
+    /// What follows them, if anything.
+    pub(crate) follower: Option<Arc<dyn Follower>>,
+}
+
 /// A file with its writer and its readers.
 pub(crate) struct Database {
     settings: Settings,
     /// The way to the writer; closed once the file is.
     inbox: Inbox<Box<dyn Command>>,
+    desk: Desk,
+    counted: Counted,
     places: Arc<Semaphore>,
     thread: Mutex<Option<Thread>>,
     readers: Arc<Readers>,
@@ -61,14 +75,18 @@ impl Database {
         let (inbox, outlet) = inbox();
         let (wake, _) = broadcast::channel(WAKES);
         let (giving_up, gave_up) = watch::channel(false);
-        let mark = around.mark.clone();
+        let Around { mark, figures, follower } = around;
         let log = settings.syncs.then(|| Log::of(&path));
-        let writer = Writer::new(connection, outlet, wake.clone(), giving_up, log, &settings, around);
+        let pen = Pen::new(connection, giving_up, settings.checkpoint_pages, mark.clone(), follower);
+        let (desk, counted) = (Desk::with(pen), (settings.file, figures));
+        let writer = Writer { desk: desk.clone(), outlet, wake: wake.clone(), log, counted: counted.clone() };
         let thread = std::thread::Builder::new().name(settings.thread.to_owned()).spawn(|| writer.run())?;
         let places = usize::try_from(settings.places).unwrap_or(Semaphore::MAX_PERMITS);
         Ok(Self {
             settings,
             inbox,
+            desk,
+            counted,
             places: Arc::new(Semaphore::new(places)),
             thread: Mutex::new(Some(thread)),
             readers: Arc::new(Readers::new(path, mark)),
@@ -97,21 +115,73 @@ impl Database {
         weight: u32,
         work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        Ok(self.hand_over(terms, weight, work, Some).await?.0)
+    }
+
+    /// Writes something small, and waits until it is committed. On the caller's own thread if it need not wait for the disk, nobody writes
+    /// and there is no crowd: to wake the writer and be woken by it takes longer than a small transaction. What is still to come if it was
+    /// only promised that it will be on the disk is given with the answer.
+    pub(crate) async fn write_briefly<T: Send + 'static>(
+        &self,
+        terms: Terms,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<(T, Option<Kept>), StoreError> {
+        self.hand_over(terms, 1, work, |command| self.write_at_once(command)).await
+    }
+
+    /// Has a command carried out and waits for its answer: by the writer, unless somebody else takes it first.
+    async fn hand_over<T: Send + 'static>(
+        &self,
+        terms: Terms,
+        weight: u32,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        first: impl FnOnce(Box<dyn Command>) -> Option<Box<dyn Command>>,
+    ) -> Result<(T, Option<Kept>), StoreError> {
         let operation = terms.operation;
         let Ok(place) = self.place(weight).await else {
             return Err(StoreError::new(ErrorKind::Unavailable, operation, "too many are waiting to write"));
         };
         let (reply, answer) = oneshot::channel();
-        let task = Task { terms, work, result: None, reply, _place: place };
-        let task: Box<dyn Command> = Box::new(task);
-        self.inbox.put([task]).map_err(|refused| match refused {
-            Refused::Closed => StoreError::plain(ErrorKind::Closed, operation),
-            Refused::Deserted => gone(operation),
-        })?;
-        // The writer answers everything that it takes, unless it breaks; then the command may have been done.
+        let task = Task { terms, work, result: None, reply: Some(reply), promise: None, _place: place };
+        if let Some(command) = first(Box::new(task)) {
+            self.inbox.put([command]).map_err(|refused| match refused {
+                Refused::Closed => StoreError::plain(ErrorKind::Closed, operation),
+                Refused::Deserted => gone(operation),
+            })?;
+        }
+        // Whoever takes a command answers it, unless it breaks; then the command may have been done.
         answer
             .await
             .unwrap_or_else(|_| Err(StoreError::new(ErrorKind::Timeout, operation, "the writer broke down")))
+    }
+
+    /// Gives the command back if it has to wait.
+    fn write_at_once(&self, command: Box<dyn Command>) -> Option<Box<dyn Command>> {
+        if command.durability() != Durability::Process || !self.inbox.is_quiet() {
+            return Some(command);
+        }
+        let Some(mut pen) = self.desk.look() else {
+            self.inbox.disturb();
+            return Some(command);
+        };
+        let Some(in_hand) = pen.as_mut() else { return Some(command) };
+        let (watch, was_tidy) = (Stopwatch::start(), in_hand.is_tidy());
+        let mut batch = [command];
+        let done = in_hand.commit(&mut batch);
+        let is_care_due = was_tidy || in_hand.is_look_due();
+        drop(pen);
+        if is_care_due {
+            self.inbox.ring();
+        }
+        let (file, figures) = &self.counted;
+        figures.committed(file, watch.seconds(), batch.len());
+        for command in batch {
+            if done.is_ok() {
+                wake(&self.wake, &*command);
+            }
+            command.answer(done.as_ref().err());
+        }
+        None
     }
 
     /// A place in the inbox; none if it stayed full for too long.

@@ -19,7 +19,14 @@ struct Inside<T> {
     waiting: Vec<T>,
     /// Why nothing more comes in, if it is so.
     refuses: Option<Refused>,
+    /// Somebody wants the thread to look around, and puts nothing in.
+    is_rung: bool,
+    /// How often in a row one was taken out alone.
+    alone: u32,
 }
+
+/// So often in a row somebody must have been alone before it is quiet again.
+const QUIET: u32 = 8;
 
 /// What a look into an inbox gives.
 pub(crate) enum Taken<T> {
@@ -27,6 +34,8 @@ pub(crate) enum Taken<T> {
     Some(Vec<T>),
     /// Nothing came in time.
     Late,
+    /// Nothing is there, and somebody has rung.
+    Rung,
     /// Nothing is there, and nothing will come.
     Over,
 }
@@ -42,7 +51,7 @@ pub(crate) enum Refused {
 
 /// Both ends of an inbox.
 pub(crate) fn inbox<T>() -> (Inbox<T>, Outlet<T>) {
-    let inside = Mutex::new(Inside { waiting: Vec::new(), refuses: None });
+    let inside = Mutex::new(Inside { waiting: Vec::new(), refuses: None, is_rung: false, alone: QUIET });
     let shared = Arc::new(Shared { inside, filled: Condvar::new() });
     (Inbox(shared.clone()), Outlet(shared))
 }
@@ -70,8 +79,27 @@ impl<T> Inbox<T> {
         self.0.filled.notify_one();
     }
 
+    /// Has the thread look around.
+    pub(crate) fn ring(&self) {
+        let was_rung = std::mem::replace(&mut self.0.lock().is_rung, true);
+        if !was_rung {
+            self.0.filled.notify_one();
+        }
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.0.lock().refuses.is_none()
+    }
+
+    /// Whether it is open, nothing is inside, and the last who came were alone.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let inside = self.0.lock();
+        inside.refuses.is_none() && inside.waiting.is_empty() && inside.alone >= QUIET
+    }
+
+    /// Two have met: it is not quiet for a while.
+    pub(crate) fn disturb(&self) {
+        self.0.lock().alone = 0;
     }
 }
 
@@ -84,7 +112,8 @@ impl<T> Drop for Inbox<T> {
 impl<T> Outlet<T> {
     /// Waits for something, for ever unless it is said how long.
     pub(crate) fn take(&self, most: usize, patience: Option<Duration>) -> Taken<T> {
-        let is_idle = |inside: &mut Inside<T>| inside.waiting.is_empty() && inside.refuses.is_none();
+        let is_idle =
+            |inside: &mut Inside<T>| inside.waiting.is_empty() && inside.refuses.is_none() && !inside.is_rung;
         let inside = self.0.lock();
         let mut inside = match patience {
             None => self.0.filled.wait_while(inside, is_idle).unwrap_or_else(PoisonError::into_inner),
@@ -93,8 +122,16 @@ impl<T> Outlet<T> {
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
         };
-        match inside.waiting.len() {
+        let is_rung = std::mem::take(&mut inside.is_rung);
+        let waiting = inside.waiting.len();
+        inside.alone = match waiting {
+            0 => inside.alone,
+            1 => inside.alone.saturating_add(1),
+            _ => 0,
+        };
+        match waiting {
             0 if inside.refuses.is_some() => Taken::Over,
+            0 if is_rung => Taken::Rung,
             0 => Taken::Late,
             many if many <= most => Taken::Some(std::mem::take(&mut inside.waiting)),
             _ => Taken::Some(inside.waiting.drain(..most).collect()),
@@ -126,7 +163,7 @@ mod tests {
     fn taken(outlet: &Outlet<u32>, most: usize) -> Vec<u32> {
         match outlet.take(most, Some(Duration::ZERO)) {
             Taken::Some(taken) => taken,
-            Taken::Late | Taken::Over => Vec::new(),
+            Taken::Late | Taken::Rung | Taken::Over => Vec::new(),
         }
     }
 
@@ -156,7 +193,44 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_will_take_is_given_back_or_dropped() {
+    fn who_rings_is_heard_once_and_keeps_nothing_from_being_taken() {
+        let (inbox, outlet) = inbox();
+        inbox.ring();
+        assert!(matches!(outlet.take(9, None), Taken::Rung) && inbox.is_quiet());
+        inbox.put([7]).unwrap();
+        inbox.ring();
+        assert_eq!(taken(&outlet, 9), [7]);
+        assert!(matches!(outlet.take(9, Some(Duration::ZERO)), Taken::Late));
+    }
+
+    #[test]
+    fn it_is_quiet_while_nobody_waits_and_the_last_were_alone() {
+        let (inbox, outlet) = inbox();
+        let one_by_one = || {
+            for number in 1..=QUIET {
+                assert!(!inbox.is_quiet(), "{number}");
+                inbox.put([number]).unwrap();
+                taken(&outlet, 9);
+            }
+        };
+        assert!(inbox.is_quiet());
+        inbox.put([1]).unwrap();
+        assert!(!inbox.is_quiet(), "somebody waits");
+        taken(&outlet, 9);
+        assert!(inbox.is_quiet());
+        inbox.put([2, 3]).unwrap();
+        taken(&outlet, 9);
+        one_by_one();
+        assert!(inbox.is_quiet());
+        inbox.disturb();
+        one_by_one();
+        assert!(inbox.is_quiet());
+        inbox.close();
+        assert!(!inbox.is_quiet());
+    }
+
+    #[test]
+    fn what_nobody_will_take_is_dropped() {
         let (inbox, outlet) = inbox();
         let told = Arc::new(());
         inbox.put([told.clone()]).unwrap();

@@ -3,8 +3,8 @@
 //! - `open` decides which file may be opened, and makes a new one; `aside` sets a damaged file of lines aside; `connection`
 //!   sets a connection up; `schema` has the tables
 //! - `scratch` opens a store in a folder of its own that goes with it, for what can be made again
-//! - `store` is the handle; `database` is one file at work: `writer` commits what `command`s write, many at a time;
-//!   `readers` read beside it
+//! - `store` is the handle; `database` is one file at work: `writer` gathers what `command`s write into transactions and sees that
+//!   they are on the disk; `pen` is the connection that it, or whoever finds it free, writes with; `readers` read beside it
 //! - `log`, `queue`, `index`, `blobs`, `workers`, `dead_letters`, `task_logs`, `graphs`, `keys`: one role of `pyoco-ports` each, with
 //!   its statements; the lists of the index have files of their own: `list`, `waits`, `jobs` and `labels`
 //! - `wheels` has rows too, and their bytes in files beside the tables
@@ -33,6 +33,7 @@ mod labels;
 mod list;
 mod log;
 mod open;
+mod pen;
 mod queue;
 mod readers;
 mod retention;

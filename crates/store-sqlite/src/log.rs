@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_ports::{Append, AppendError, Appended, EventLog, StoreError, StoredRecord};
+use pyoco_ports::{Append, AppendError, Appended, ErrorKind, EventLog, Promise, StoreError, StoredRecord};
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::command::Terms;
+use crate::command::{Kept, Terms};
 use crate::queue::SharedLines;
 use crate::unsettled::{SettledTo, Unsettled};
 use crate::{SqliteStore, dead_letters, error, index, queue, retention};
@@ -23,10 +23,11 @@ impl EventLog for SqliteStore {
         let (lines, unsettled) = (self.lines().clone(), self.unsettled().clone());
         let work =
             move |connection: &Connection| write(connection, &lines, &unsettled, &append, row.as_ref());
-        match self.write(terms, work).await? {
+        let (written, kept) = self.main().write_briefly(terms, work).await?;
+        match written {
             Written::Yes(settled) => {
                 settled.into_iter().for_each(|to| self.unsettled().committed(to));
-                Ok(Appended { left: None })
+                Ok(Appended { left: None, promise: kept.map(promise) })
             }
             Written::Conflict(actual) => Err(AppendError::Conflict { expected, actual }),
         }
@@ -51,6 +52,15 @@ impl EventLog for SqliteStore {
     fn is_exclusive(&self) -> bool {
         self.is_open()
     }
+}
+
+/// That a record will be on the disk.
+fn promise(kept: Kept) -> Promise {
+    Promise::new(async move {
+        // The writer tells everybody, unless it breaks.
+        let unknown = |_| Err(StoreError::new(ErrorKind::Timeout, "append", "the writer broke down"));
+        kept.await.unwrap_or_else(unknown)
+    })
 }
 
 /// What became of an append.

@@ -10,11 +10,11 @@ use std::time::Duration;
 use pyoco_figures::Figures;
 use rusqlite::Connection;
 
+use crate::database::Around;
 use crate::database::{Database, Settings};
 use crate::queue::SharedLines;
 use crate::schema::Schema;
 use crate::wheels::{self, Shelf};
-use crate::writer::Around;
 use crate::{SqliteStore, aside, connection, schema, store, unsettled};
 
 /// The file that says that a folder is in use.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use pyoco_figures::Figures;
 
+use crate::database::Around;
 use crate::database::Settings;
 use crate::open::{self, Check, OpenError};
 use crate::queue::SharedLines;
 use crate::wheels::Shelf;
-use crate::writer::Around;
 use crate::{SqliteStore, aside, connection, schema, store};
 
 /// What such folders are called. A folder gets this name when it is locked, so whoever can lock one of that name knows that

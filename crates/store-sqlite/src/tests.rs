@@ -109,6 +109,100 @@ async fn what_cannot_be_put_on_the_disk_is_not_promised_and_nothing_is_written_a
 }
 
 #[tokio::test]
+async fn what_is_promised_is_given_when_it_is_committed_and_kept_when_it_is_on_the_disk() {
+    let (_folder, store) = store();
+    let promised = Append { durability: Durability::Promised, ..append("a", vec![1]) };
+    let promise = store.append(promised).await.unwrap().promise.expect("one who waits for the disk");
+    assert_eq!(EventLog::read(&store, &execution("a"), Version(0)).await.unwrap().len(), 1);
+    promise.kept().await.unwrap();
+    assert!(store.append(append("b", vec![1])).await.unwrap().promise.is_none());
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_promise_that_cannot_be_kept_is_told_and_nothing_is_written_after_it() {
+    let (folder, store) = store();
+    std::fs::remove_file(folder.path().join("pyoco.db-wal")).unwrap();
+    let promised = Append { durability: Durability::Promised, ..append("a", vec![1]) };
+    let promise = store.append(promised).await.unwrap().promise.expect("one who waits for the disk");
+    assert_eq!(promise.kept().await.unwrap_err().kind, ErrorKind::Timeout);
+    let progress = Append { durability: Durability::Process, ..append("b", vec![1]) };
+    let refused = store.append(progress).await.unwrap_err();
+    assert!(
+        matches!(&refused, AppendError::Store(error) if error.kind == ErrorKind::Unavailable),
+        "{refused}"
+    );
+    assert!(!store.is_open());
+}
+
+#[tokio::test]
+async fn what_is_small_and_needs_no_disk_is_written_by_who_wants_it_and_otherwise_in_its_turn() {
+    let (_folder, store) = store();
+    let on_thread = |durability| {
+        let (told, heard) = tokio::sync::oneshot::channel();
+        let mut told = Some(told);
+        let work = move |_: &Connection| {
+            let _ = told.take().map(|told| told.send(std::thread::current().id()));
+            Ok(())
+        };
+        let written = store.main().write_briefly(terms(durability), work);
+        async move { written.await.map(|_| ()).and(Ok::<_, StoreError>(heard.await.unwrap())).unwrap() }
+    };
+    let here = std::thread::current().id();
+    assert_eq!(on_thread(Durability::Process).await, here);
+    assert_ne!(on_thread(Durability::Full).await, here);
+    // Somebody writes: nobody waits for that with a thread of its own, and who comes next may find company, too.
+    assert_ne!(together(&store, on_thread(Durability::Process)).await, here);
+    assert_ne!(on_thread(Durability::Process).await, here);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_breaks_down_in_the_middle_of_a_transaction_is_not_gone_on_with() {
+    let (_folder, store) = store();
+    let broken = {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let work = |connection: &Connection| -> rusqlite::Result<()> {
+                connection.execute("INSERT INTO blobs (digest, bytes) VALUES ('half', x'00')", ())?;
+                panic!("as a test wants it")
+            };
+            store.main().write_briefly(terms(Durability::Process), work).await.map(|_| ())
+        })
+    };
+    assert!(broken.await.unwrap_err().is_panic());
+    let refused = store.append(append("a", vec![1])).await.unwrap_err();
+    assert!(refused.to_string().contains("restart"), "{refused}");
+    assert!(!store.is_open());
+    let left = store.read("test", |connection| {
+        connection.query_row("SELECT count(*) FROM blobs", (), |row| row.get::<_, i64>(0))
+    });
+    assert_eq!(left.await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn the_write_ahead_log_is_looked_after_also_when_nobody_needs_the_disk() {
+    let (folder, store) = store();
+    for version in 0..120_u64 {
+        let big = Append {
+            durability: Durability::Process,
+            expected: Version(version),
+            ..append("e", vec![7; 500_000])
+        };
+        store.append(big).await.unwrap();
+    }
+    let wal = folder.path().join("pyoco.db-wal");
+    let left = std::fs::metadata(&wal).unwrap().len();
+    assert!(left < 45_000_000, "{left}");
+    let emptied = async {
+        while std::fs::metadata(&wal).unwrap().len() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), emptied).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_command_that_fails_by_itself_leaves_nothing_and_harms_nobody() {
     let (_folder, store) = store();
     let failing = store.write(terms(Durability::Full), |connection| {

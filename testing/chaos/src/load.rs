@@ -34,6 +34,8 @@ pub enum Flow {
     Approval,
     /// A task that fails.
     Broken,
+    /// A flow that nobody knows.
+    Missing,
 }
 
 /// A submission, to be sent once or again and again.
@@ -87,11 +89,12 @@ impl Board {
     /// A submission that nobody has made yet.
     pub fn order(&self, random: &mut ChaCha8Rng) -> Order {
         let label = format!("run-{}", self.number.fetch_add(1, Ordering::SeqCst));
-        let flow = match random.random_range(0..20) {
+        let flow = match random.random_range(0..21) {
             0..9 => Flow::Named,
             9..17 => Flow::Sent,
             17..19 => Flow::Approval,
-            _ => Flow::Broken,
+            19 => Flow::Broken,
+            _ => Flow::Missing,
         };
         let seconds = if random.random_bool(0.2) { random.random_range(0.0..1.5) } else { 0.0 };
         let key = random.random_bool(0.6).then(|| format!("key-{label}"));
@@ -118,6 +121,7 @@ impl Board {
             Flow::Named => flows::NAMED,
             Flow::Approval => "approval",
             Flow::Broken => "broken",
+            Flow::Missing => "missing",
             Flow::Sent => "sent",
         };
         let request = if *flow == Flow::Sent {

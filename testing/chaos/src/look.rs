@@ -115,6 +115,25 @@ impl Listener for Nobody {
     async fn heard(&self, _: Heard) {}
 }
 
+/// The executions that have a log and that nobody sees. In the embedded store both are one step.
+pub async fn unseen(fleet: &Fleet) -> Vec<ExecutionId> {
+    if fleet.kind == Kind::Sqlite {
+        return Vec::new();
+    }
+    let store = NatsStore::open(settings(fleet), None).await.expect("a store");
+    let unseen = store.unseen().await.expect("all subjects");
+    store.close().await;
+    unseen
+}
+
+fn settings(fleet: &Fleet) -> pyoco_store_nats::Settings {
+    let urls = fleet.nats_urls();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let mut settings = pyoco_store_nats::Settings::new(&urls);
+    settings.replicas = urls.len();
+    settings
+}
+
 /// An engine of our own on the store, beside nobody.
 pub async fn engine(fleet: &Fleet) -> Result<Engine, String> {
     let store: Arc<dyn Store> = match fleet.kind {
@@ -124,11 +143,7 @@ pub async fn engine(fleet: &Fleet) -> Result<Engine, String> {
         }
         Kind::Nats | Kind::Nats3 => {
             let index = SqliteStore::scratch(&std::env::temp_dir()).map_err(|error| error.to_string())?;
-            let urls = fleet.nats_urls();
-            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-            let mut settings = pyoco_store_nats::Settings::new(&urls);
-            settings.replicas = urls.len();
-            let store = NatsStore::open(settings, Some(Arc::new(index))).await;
+            let store = NatsStore::open(settings(fleet), Some(Arc::new(index))).await;
             let store = store.map_err(|error| error.to_string())?;
             store.follow(Arc::new(Nobody)).map_err(|error| error.to_string())?.caught_up().await;
             store

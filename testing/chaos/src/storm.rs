@@ -17,6 +17,9 @@ use crate::site::{Programs, Site};
 use crate::summary::Summary;
 use crate::{PATIENCE, flows, look};
 
+/// Clients rest about so long between two requests, unless they are told otherwise.
+const PAUSE: Duration = Duration::from_millis(150);
+
 /// What is tried.
 #[derive(Debug, Clone)]
 pub struct Trial {
@@ -44,15 +47,23 @@ impl Trial {
     /// With everything that can go wrong.
     pub fn new(kind: Kind, lasts: Duration, seed: u64, programs: Programs) -> Self {
         let jumps = matches!(programs, Programs::Own(_));
-        let pause = Duration::from_millis(150);
-        Self { kind, lasts, seed, programs, blows: Vec::new(), pause, plant: None, patience: PATIENCE, jumps }
+        let (blows, pause) = (Vec::new(), PAUSE);
+        Self { kind, lasts, seed, programs, blows, pause, plant: None, patience: PATIENCE, jumps }
     }
 
     /// The command that does it again.
     pub fn again(&self) -> String {
         let (store, seed) = (self.kind.name(), self.seed);
         let minutes = self.lasts.as_secs_f64() / 60.0;
-        format!("cargo run -p pyoco-chaos -- --store {store} --minutes {minutes:.2} --seed {seed}")
+        let mut again =
+            format!("cargo run -p pyoco-chaos -- --store {store} --minutes {minutes:.2} --seed {seed}");
+        if self.pause != PAUSE {
+            again.push_str(&format!(" --pause {}", self.pause.as_millis()));
+        }
+        if let Programs::Shipped(folder) = &self.programs {
+            again.push_str(&format!(" --programs {}", folder.display()));
+        }
+        again
     }
 
     /// How large the disk is, in MiB: enough for what is written, and soon full.
@@ -120,8 +131,8 @@ pub async fn judge(
     clock_jumped: bool,
 ) -> (Judged, Vec<Violation>) {
     board.settle(random, patience).await;
+    let mut violations = unseen(fleet, patience).await;
     let quiet = look::quiet(fleet, board, random, patience).await;
-    let mut violations = Vec::new();
     let mut evidence = gather(fleet, history, &mut violations).await;
     evidence.clock_jumped = clock_jumped;
     violations.extend(quiet.as_ref().err().map(|what| Violation { rule: "R4", what: what.clone() }));
@@ -185,6 +196,19 @@ async fn left_behind(fleet: &Fleet) -> Vec<Violation> {
             return what.map(|what| Violation { rule: "R23", what }).collect();
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// R4: what has begun is seen, also if nobody was told of it. It may take as long as it takes the sweeper to find it.
+async fn unseen(fleet: &Fleet, patience: Duration) -> Vec<Violation> {
+    let since = Instant::now();
+    loop {
+        let left = look::unseen(fleet).await;
+        if left.is_empty() || since.elapsed() > patience {
+            let what = left.into_iter().map(|run| format!("{run} has begun, and nobody sees it"));
+            return what.map(|what| Violation { rule: "R4", what }).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

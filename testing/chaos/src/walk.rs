@@ -22,6 +22,8 @@ pub struct Walk {
     board: Arc<Board>,
     random: ChaCha8Rng,
     number: u64,
+    /// How runs fail where they are to.
+    failing: Flow,
 }
 
 impl Walk {
@@ -35,7 +37,7 @@ impl Walk {
         // The first gateway only: which process comes to a place must be clear.
         let urls = fleet.urls()[..1].to_vec();
         let board = Arc::new(Board::new(urls, recorder, Duration::from_millis(10)));
-        Self { fleet, board, random: ChaCha8Rng::seed_from_u64(1), number: 0 }
+        Self { fleet, board, random: ChaCha8Rng::seed_from_u64(1), number: 0, failing: Flow::Broken }
     }
 
     /// Comes to a place and fails there, then goes on without.
@@ -47,7 +49,12 @@ impl Walk {
         }
         // Not the first one: that comes before there is anything to lose.
         let turn = if point.ends_with("_commit") { ":5" } else { "" };
-        self.come_to(point, &format!("{point}:{}{turn}", outcome.name()), began).await;
+        let ways =
+            if point.starts_with("dlq") { &[Flow::Broken, Flow::Missing][..] } else { &[Flow::Broken] };
+        for failing in ways {
+            self.failing = *failing;
+            self.come_to(point, &format!("{point}:{}{turn}", outcome.name()), began).await;
+        }
         self.start_with("").await;
         self.board.settle(&mut self.random, PATIENCE).await;
         eprintln!("walk: {point}:{} in {:?}", outcome.name(), began.elapsed());
@@ -79,10 +86,16 @@ impl Walk {
             return tokio::time::sleep(Duration::from_millis(200)).await;
         }
         self.number += 1;
-        let flow = if point.starts_with("dlq") { Flow::Broken } else { Flow::Named };
+        // What fails does so after its claim, or before.
+        let flow = match point.starts_with("dlq") {
+            true => self.failing,
+            false => Flow::Named,
+        };
         let (label, seconds) =
             (format!("walk-{}", self.number), if point.starts_with("cancel") { 5.0 } else { 0.0 });
-        let order = Order { key: Some(format!("key-{label}")), label, flow, seconds };
+        // Nobody asks again for what has no key.
+        let key = self.number.is_multiple_of(2).then(|| format!("key-{label}"));
+        let order = Order { key, label, flow, seconds };
         if point.starts_with("upload") {
             self.board.upload(&mut self.random).await;
         } else if let Heard::Yes(answer) = self.board.submit(&order, &mut self.random).await {
@@ -91,7 +104,7 @@ impl Walk {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 self.board.cancel(&run, &mut self.random).await;
             }
-        } else {
+        } else if order.key.is_some() {
             self.board.owe(order);
         }
         // The write-ahead log is looked after when nobody has written for a while.

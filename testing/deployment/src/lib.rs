@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +26,8 @@ pub struct Faulty {
     pub time_out: AtomicUsize,
     /// So many of the next appends fail before anything happens.
     pub unavailable: AtomicUsize,
+    /// Reads are refused: there is no connection any more.
+    pub unreadable: std::sync::atomic::AtomicBool,
     /// Nobody answers: appends and reads time out one after the other, as they do before a server that hangs.
     pub silent: std::sync::atomic::AtomicBool,
     /// Every so manieth append is applied but times out; 0: none.
@@ -34,6 +36,8 @@ pub struct Faulty {
     pub bare: std::sync::atomic::AtomicBool,
     /// How often somebody tried.
     pub appends: AtomicUsize,
+    /// What a look for executions that nobody sees finds, until it is said that they were seen to.
+    pub unshown: Mutex<Unshown>,
     /// So many of the next pieces of wheels have a byte that is not as it was.
     pub flipped: Arc<AtomicUsize>,
 }
@@ -74,11 +78,14 @@ impl EventLog for Faulty {
         if spend(&self.time_out) || (every > 0 && number.is_multiple_of(every)) {
             return Err(StoreError::plain(ErrorKind::Timeout, "append").into());
         }
-        Ok(Appended { left: appended.left.or(left) })
+        Ok(Appended { left: appended.left.or(left), promise: appended.promise })
     }
 
     async fn read(&self, execution: &ExecutionId, after: Version) -> Result<Vec<StoredRecord>, StoreError> {
         self.answers("read").await?;
+        if self.unreadable.load(Ordering::SeqCst) {
+            return Err(StoreError::plain(ErrorKind::Unavailable, "read"));
+        }
         self.inner.read(execution, after).await
     }
 
@@ -90,6 +97,18 @@ impl EventLog for Faulty {
     ) -> Result<Vec<StoredRecord>, StoreError> {
         self.answers("read").await?;
         self.inner.read_some(execution, after, limit).await
+    }
+
+    async fn unshown(&self) -> Result<Unshown, StoreError> {
+        Ok(self.unshown.lock().unwrap().clone())
+    }
+
+    async fn shown_until(&self, place: LogPlace) -> Result<(), StoreError> {
+        let mut unshown = self.unshown.lock().unwrap();
+        if unshown.until == Some(place) {
+            *unshown = Unshown::default();
+        }
+        Ok(())
     }
 }
 

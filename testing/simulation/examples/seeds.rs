@@ -65,4 +65,7 @@ fn report(verdict: &Verdict) {
     for promise in &verdict.broken {
         println!("seed {}: {promise}", verdict.seed);
     }
+    if !verdict.broken.is_empty() {
+        println!("again with: cargo run -p pyoco-simulation --example seeds -- {}", verdict.seed);
+    }
 }

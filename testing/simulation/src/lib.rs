@@ -6,7 +6,7 @@
 //!
 //! - `run` is one seed from beginning to end: storm, healing, quiet, and what is checked then
 //! - `scenario` is what a seed stands for; `weather` is what becomes of one request
-//! - `world` is what all processes share; `link` (and `undisturbed`) is how one of them reaches it
+//! - `world` is what all processes share, `shown` what a shared store shows of executions; `link` (and `undisturbed`) is how one of them reaches it
 //! - `witness` sees every record at the moment it is stored and every task at the moment it begins
 //! - `tasks` are the flows and what their tasks do; `process` starts and ends gateways and workers; `client` is who asks
 //!
@@ -25,6 +25,7 @@ mod link;
 mod process;
 mod run;
 mod scenario;
+mod shown;
 mod tasks;
 mod trace;
 mod undisturbed;

@@ -12,7 +12,8 @@ use pyoco_core::ids::{ExecutionId, Tag, Version, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_ports::{
     Append, AppendError, Appended, DeadLetterRecord, Delivery, ErrorKind, EventLog, Heard, IndexRow, Job,
-    Listening, News, Peers, StoreError, StoredRecord, WorkQueue, WorkerRecord, WorkerRegistry,
+    Listening, LogPlace, News, Peers, StoreError, StoredRecord, Unshown, WorkQueue, WorkerRecord,
+    WorkerRegistry,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -146,7 +147,7 @@ impl World {
     async fn store_record(&self, process: &Arc<str>, append: Append) -> Result<Appended, AppendError> {
         let (execution, bytes) = (append.execution.clone(), append.bytes.clone());
         if self.lies(Lie::ForgetsRecords) {
-            return Ok(Appended { left: None });
+            return Ok(Appended::default());
         }
         // A shared store leaves to the engine what follows from a record.
         let (mut append, left) = if self.is_shared {
@@ -164,12 +165,13 @@ impl World {
             return Err(error);
         }
         self.witness().stored(process, &execution, &bytes);
+        self.shown().begun(&execution);
         if let Some(mut again) = again {
             again.expected = again.expected.next();
             self.store.append(again).await?;
             self.witness().stored(process, &execution, &bytes);
         }
-        Ok(Appended { left })
+        Ok(Appended { left, promise: None })
     }
 }
 
@@ -210,6 +212,22 @@ impl EventLog for Link {
         let (store, id) = (self.world.store.clone(), execution.clone());
         self.send("read some", execution.as_str(), async move { store.read_some(&id, after, limit).await })
             .await
+    }
+
+    /// Where there is nothing to find no dice are thrown, so that a seed stays the history that it was.
+    async fn unshown(&self) -> Result<Unshown, StoreError> {
+        self.alive().await;
+        let found = if self.world.is_shared { self.world.shown().unshown() } else { Unshown::default() };
+        match found.executions.is_empty() {
+            true => Ok(found),
+            false => self.send("unshown", "", async move { Ok::<_, StoreError>(found) }).await,
+        }
+    }
+
+    async fn shown_until(&self, place: LogPlace) -> Result<(), StoreError> {
+        self.alive().await;
+        self.world.shown().shown_until(place);
+        Ok(())
     }
 }
 
@@ -374,7 +392,7 @@ impl Link {
             let (execution, version) = (row.execution.clone(), row.version);
             world.store.put(row).await?;
             if let Some(snapshot) = snapshot {
-                world.publish(&execution, version, &snapshot);
+                world.shown().publish(&execution, version, &snapshot);
                 world.tell(&Heard { execution, news: News::Ours(version) });
             }
             Ok::<_, StoreError>(())

@@ -202,6 +202,7 @@ async fn sweep(engine: &Engine, compares: bool) -> Result<(), pyoco_engine::Engi
     engine.sweep(&tags, 100).await?;
     if compares {
         engine.succeed_the_gone(100).await?;
+        engine.finish_the_begun().await?;
     }
     Ok(())
 }

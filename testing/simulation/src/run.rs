@@ -157,7 +157,7 @@ async fn quiet(site: &Arc<Site>, book: &Book) {
 async fn restless(site: &Arc<Site>, book: &Book) -> Vec<String> {
     let world = &site.world;
     let accepted = book.accepted();
-    let mut found = world.witness().open(&accepted, world.is_shared);
+    let mut found = world.witness().open(&accepted);
     let jobs = world.store.depth(&Tag::default()).await.unwrap();
     if jobs > 0 {
         found.push(format!("{jobs} jobs are in the queue"));
@@ -184,6 +184,10 @@ async fn audit(site: &Arc<Site>, book: &Book) {
         world.witness().logs.iter().map(|(id, log)| (id.clone(), log.ends.len())).collect();
     for missing in accepted.iter().filter(|id| !logs.iter().any(|(known, _)| known == *id)) {
         world.broken(format!("{missing} was accepted and is lost"));
+    }
+    let letters = world.letters().await;
+    for failed in world.witness().failed().into_iter().filter(|id| !letters.contains(id)) {
+        world.broken(format!("{failed} failed, and no dead letter tells of it"));
     }
     let Some((engine, _)) = site.gateway(0) else { return };
     for (execution, ends) in logs {

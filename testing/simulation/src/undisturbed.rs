@@ -24,7 +24,7 @@ impl RunIndex for Link {
     async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
         let (world, id) = (self.world.clone(), execution.clone());
         self.send("forget", execution.as_str(), async move {
-            world.unpublish(&id);
+            world.shown().unpublish(&id);
             world.store.forget(&id).await
         })
         .await

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pyoco_core::event::{ActorKind, Event, EventType};
-use pyoco_core::ids::{Attempt, CommandId, ExecutionId, JobId, NodeId, Version};
+use pyoco_core::ids::{Attempt, CommandId, ExecutionId, JobId, NodeId};
 use pyoco_core::record::Record;
 use pyoco_core::state::State;
 use pyoco_ports::Delivery;
@@ -289,7 +289,7 @@ impl Witness {
 
     /// A process answers the queue. Who lost its claim says nothing: the job is another's. And no job is done before its run.
     pub(crate) fn answers(&mut self, process: &Arc<str>, delivery: &Delivery, is_done: bool) {
-        let Some(execution) = run_of(delivery) else { return };
+        let Some(execution) = run_of(&delivery.body) else { return };
         let Some(log) = self.logs.get(&execution) else { return };
         if log.state.phase.is_terminal() {
             return;
@@ -306,14 +306,18 @@ impl Witness {
         }
     }
 
+    /// Executions that have failed.
+    pub(crate) fn failed(&self) -> Vec<ExecutionId> {
+        let failed = self.logs.iter().filter(|(_, log)| log.ends == [EventType::ExecutionFailed]);
+        failed.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Executions that have not ended, and how they stand.
     ///
-    /// One that nobody was told of may wait for an answer for ever: it is shown among those that wait. And in a shared store it may
-    /// have nothing but its first record, because the gateway died behind that: whoever asks again under its key makes it whole.
-    pub(crate) fn open(&self, accepted: &[ExecutionId], is_shared: bool) -> Vec<String> {
-        let may_stay = |state: &State| state.is_parked() || (is_shared && state.version == Version(1));
+    /// One that nobody was told of may wait for an answer for ever: it is shown among those that wait.
+    pub(crate) fn open(&self, accepted: &[ExecutionId]) -> Vec<String> {
         let open = self.logs.iter().filter(|(id, log)| {
-            !log.state.phase.is_terminal() && (accepted.contains(id) || !may_stay(&log.state))
+            !log.state.phase.is_terminal() && (accepted.contains(id) || !log.state.is_parked())
         });
         open.map(|(id, log)| {
             let (state, holder) = (&log.state, log.holder.as_deref().unwrap_or("nobody"));
@@ -323,9 +327,9 @@ impl Witness {
     }
 }
 
-/// The run that a job is about.
-pub(crate) fn run_of(delivery: &Delivery) -> Option<ExecutionId> {
-    let body: Value = serde_json::from_slice(&delivery.body).ok()?;
+/// The run that a job, or a dead letter, is about.
+pub(crate) fn run_of(body: &[u8]) -> Option<ExecutionId> {
+    let body: Value = serde_json::from_slice(body).ok()?;
     ExecutionId::new(body.get("run_id")?.as_str()?).ok()
 }
 

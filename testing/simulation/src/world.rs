@@ -1,6 +1,5 @@
 //! What all processes share: the store, the weather, the time, and what is known about all of it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyoco_core::ids::{EventId, ExecutionId, Tag, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_engine::{Clock, Ids};
-use pyoco_ports::{Delivery, Heard, WorkQueue as _};
+use pyoco_ports::{DeadLetterRecord, DeadLetters as _, Delivery, Heard, WorkQueue as _};
 use pyoco_store_memory::MemoryStore;
 use rand::Rng as _;
 use rand::SeedableRng as _;
@@ -18,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::scenario::Scenario;
+use crate::shown::Shown;
 use crate::trace::Trace;
 use crate::weather::{Fate, Lie, Weather};
 use crate::witness::{Log, Witness, run_of};
@@ -33,8 +33,7 @@ pub(crate) struct World {
     rng: Mutex<ChaCha8Rng>,
     trace: Mutex<Trace>,
     witness: Mutex<Witness>,
-    /// What a shared store shows of each execution.
-    snapshots: Mutex<BTreeMap<ExecutionId, (Version, Value)>>,
+    shown: Mutex<Shown>,
     listeners: Mutex<Vec<(ExecutionId, mpsc::UnboundedSender<Heard>)>>,
     /// Jobs that were taken and not answered yet.
     in_hand: Mutex<Vec<Delivery>>,
@@ -54,7 +53,7 @@ impl World {
             rng: Mutex::new(ChaCha8Rng::seed_from_u64(seed ^ 0x5eed_5eed_5eed_5eed)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             witness: Mutex::default(),
-            snapshots: Mutex::default(),
+            shown: Mutex::default(),
             listeners: Mutex::default(),
             in_hand: Mutex::default(),
             names: AtomicU64::new(1),
@@ -107,22 +106,20 @@ impl World {
         std::time::Duration::from_millis(lock(&self.rng).random_range(0..most))
     }
 
-    /// Shows a snapshot, unless a newer one is there.
-    pub(crate) fn publish(&self, execution: &ExecutionId, version: Version, snapshot: &[u8]) {
-        let mut snapshots = lock(&self.snapshots);
-        let is_older = snapshots.get(execution).is_some_and(|(shown, _)| *shown > version);
-        if !is_older {
-            let body = serde_json::from_slice(snapshot).unwrap();
-            snapshots.insert(execution.clone(), (version, body));
-        }
-    }
-
-    pub(crate) fn unpublish(&self, execution: &ExecutionId) {
-        lock(&self.snapshots).remove(execution);
+    /// What a shared store shows.
+    pub(crate) fn shown(&self) -> MutexGuard<'_, Shown> {
+        lock(&self.shown)
     }
 
     pub(crate) fn published(&self, execution: &ExecutionId) -> Option<(Version, Value)> {
-        lock(&self.snapshots).get(execution).cloned()
+        self.shown().published(execution)
+    }
+
+    /// The runs that dead letters tell of.
+    pub(crate) async fn letters(&self) -> Vec<ExecutionId> {
+        let letters = self.store.letter_page(None, usize::MAX).await.unwrap().letters;
+        let run = |letter: &DeadLetterRecord| run_of(&letter.body);
+        letters.iter().filter_map(run).collect()
     }
 
     pub(crate) fn listen(&self, execution: &ExecutionId) -> mpsc::UnboundedReceiver<Heard> {
@@ -152,7 +149,7 @@ impl World {
 
     /// Whoever held a run to its end is done with its job when everybody can see that end. One that was taken back is seen by nobody.
     pub(crate) fn is_seen(&self, process: &Arc<str>, delivery: &Delivery) {
-        let Some(execution) = run_of(delivery).filter(|_| self.is_shared) else { return };
+        let Some(execution) = run_of(&delivery.body).filter(|_| self.is_shared) else { return };
         let is_over = |log: &Log| {
             let is_theirs = log.held_to_the_end.as_ref() == Some(process);
             is_theirs && log.state.phase.is_terminal() && !log.state.hidden

@@ -84,6 +84,11 @@ fn a_job_that_was_on_its_way_for_longer_than_its_lease_is_left_to_others() {
 }
 
 #[test]
+fn a_run_whose_gateway_died_behind_its_first_record_is_found_and_ends() {
+    is_kept(997);
+}
+
+#[test]
 fn an_end_that_somebody_else_wrote_is_shown_before_the_job_is_acknowledged() {
     is_kept(1_111);
     is_kept(4_145);

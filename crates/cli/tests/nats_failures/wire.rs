@@ -103,6 +103,15 @@ impl Wire {
         log
     }
 
+    /// Whether gateways have looked through all records for runs that were begun and never shown.
+    pub(crate) async fn is_looked_through(&self) -> bool {
+        let events = self.api("STREAM.INFO.PYOCO_EVENTS", &Value::Null).await;
+        let place = self.all("PYOCO_RETENTION", "pyoco.uses.=looked.events").await;
+        let place: Value =
+            place.last().map_or(Value::Null, |(_, data)| serde_json::from_slice(data).unwrap());
+        place["sequence"] == events["state"]["last_seq"]
+    }
+
     /// The log of one execution.
     pub(crate) async fn records(&self, execution: &str) -> Vec<Record> {
         let found = self.all("PYOCO_EVENTS", &format!("pyoco.events.{execution}")).await;

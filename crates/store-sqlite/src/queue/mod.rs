@@ -15,7 +15,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::command::Terms;
-use crate::writer::{Follower, Wake};
+use crate::pen::Follower;
+use crate::writer::Wake;
 use crate::{SqliteStore, error};
 
 use lines::{Change, Lent, Lines, Row, Waiting};
@@ -147,7 +148,9 @@ impl WorkQueue for SqliteStore {
         }
         let Some(execution) = self.lines().get().execution_of(id, &delivery.tag) else { return Ok(()) };
         let lines = self.lines().clone();
-        self.write(terms("ack"), move |connection| delete(connection, &lines, &execution, id)).await
+        let work = move |connection: &Connection| delete(connection, &lines, &execution, id);
+        self.main().write_briefly(terms("ack"), work).await?;
+        Ok(())
     }
 
     async fn nak(&self, delivery: &Delivery, delay: Millis, now: Timestamp) -> Result<(), StoreError> {
