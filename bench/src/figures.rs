@@ -177,7 +177,7 @@ pub(crate) enum Metric {
     LogNotModified,
     Tagged { asked: tagged::Asked },
     Request { is_keyed: bool },
-    BesideBadKeys { are_there: bool },
+    Beside { company: keys::Company },
     SubmitBesidePrune { is_pruning: bool },
     Pruned,
     Metrics,
@@ -242,10 +242,7 @@ impl Metric {
             }
             Self::Request { is_keyed: false } => "GET /runs/ID, no keys asked for",
             Self::Request { is_keyed: true } => "GET /runs/ID with an API key",
-            Self::BesideBadKeys { are_there: false } => "GET /runs/ID with an API key, alone",
-            Self::BesideBadKeys { are_there: true } => {
-                return format!("GET /runs/ID with an API key, beside {} bad keys a second", keys::BAD_KEYS);
-            }
+            Self::Beside { company } => return format!("GET /runs/ID with an API key, {company}"),
             Self::SubmitBesidePrune { is_pruning: false } => "POST /runs, one client",
             Self::SubmitBesidePrune { is_pruning: true } => {
                 return format!(
@@ -297,7 +294,7 @@ impl Metric {
             | Self::LogNotModified
             | Self::Tagged { .. }
             | Self::Request { .. }
-            | Self::BesideBadKeys { .. }
+            | Self::Beside { .. }
             | Self::SubmitBesidePrune { .. }
             | Self::Metrics
             | Self::Start => "ms",

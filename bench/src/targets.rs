@@ -3,6 +3,7 @@
 use crate::broker::Sync;
 use crate::figures::{Figures, Metric};
 use crate::measure::history::EVENTS;
+use crate::measure::keys::Company;
 use crate::measure::logs::Reader;
 use crate::measure::nats::STORED;
 use crate::stats::Figure;
@@ -62,8 +63,8 @@ pub(crate) fn verdicts(ours: &Figures, original: &Figures) -> Vec<Verdict> {
     let added = |plain, other| Some((middle(ours, other)? - middle(ours, plain)?) * 1_000.0);
     let keyed = |is_keyed| Metric::Request { is_keyed };
     verdicts.push(at_most("a key adds at most 50 µs", added(keyed(false), keyed(true)), "µs", 50.0));
-    let beside = |are_there| p99(Metric::BesideBadKeys { are_there });
-    let moved = beside(true).zip(beside(false)).map(|(with, without)| with / without);
+    let beside = |company| p99(Metric::Beside { company });
+    let moved = beside(Company::BadKeys).zip(beside(Company::Nobody)).map(|(with, without)| with / without);
     verdicts.push(at_most("1,000 bad keys a second move p99 by at most 20 %", moved, "×", 1.2));
     let beside = |is_pruning| p99(Metric::SubmitBesidePrune { is_pruning });
     let moved = beside(true).zip(beside(false)).map(|(with, without)| with / without);

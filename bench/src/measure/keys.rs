@@ -1,5 +1,6 @@
 //! What API keys cost: a request with a key beside the same one without, and a client with a good key while somebody else tries bad ones.
 
+use std::fmt;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -23,12 +24,36 @@ use crate::{Failure, clock, flows};
 const HEADER: HeaderName = HeaderName::from_static("x-api-key");
 /// Requests of each kind, in turn.
 const REQUESTS: usize = 10_000;
-/// Bad keys a second, and over how many connections.
-pub(crate) const BAD_KEYS: u32 = 1_000;
-const BAD_CONNECTIONS: usize = 8;
-/// How long a client is looked at, with and without the bad keys, in turn.
+/// Requests a second of whoever is beside the client, and over how many connections.
+const RATE: u32 = 1_000;
+const CONNECTIONS: usize = 8;
+/// How long a client is looked at, in each company in turn.
 const LOOK: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 5;
+
+/// Who else sends requests while a client is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Company {
+    Nobody,
+    /// Somebody who may: what any other requests cost the client on the same cores.
+    Health,
+    /// Somebody who tries keys.
+    BadKeys,
+}
+
+impl Company {
+    const ALL: [Self; 3] = [Self::Nobody, Self::Health, Self::BadKeys];
+}
+
+impl fmt::Display for Company {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => write!(f, "alone"),
+            Self::Health => write!(f, "beside {RATE} GET /health a second"),
+            Self::BadKeys => write!(f, "beside {RATE} bad keys a second"),
+        }
+    }
+}
 
 /// Starts two servers, one of which asks for keys.
 pub(super) async fn measure(ours: &Ours<'_>, figures: &mut Figures) -> Result<(), Failure> {
@@ -75,24 +100,26 @@ async fn compare(open: Address, keyed: Address, key: &str, figures: &mut Figures
     Ok(())
 }
 
-/// A client that asks for one run again and again, alone and beside the bad keys, in turn, in ms.
+/// A client that asks for one run again and again, in each company in turn, in ms.
 async fn withstand(address: Address, key: &str, figures: &mut Figures) -> Result<(), Failure> {
     let mut connection = Connection::open(address).await?;
     let submission = with_key(http::submit("common", flows::UNSERVED)?, Some(key))?;
     let path = format!("/runs/{}", run_id(&connection.send(submission).await?.json()?)?);
-    let (mut alone, mut beside, mut refused) = (Vec::new(), Vec::new(), 0);
+    let mut looks = Company::ALL.map(|company| (company, Vec::new(), 0));
     for _ in 0..ROUNDS {
-        look(&mut connection, &path, key, &mut alone).await?;
-        let attack = Attack::start(address, key);
-        look(&mut connection, &path, key, &mut beside).await?;
-        refused += attack.stop().await?;
+        for (company, samples, answered) in &mut looks {
+            let others = Others::start(address, key, *company);
+            look(&mut connection, &path, key, samples).await?;
+            *answered += others.stop().await?;
+        }
     }
-    let tried = LOOK.as_secs() * ROUNDS as u64 * u64::from(BAD_KEYS);
-    if refused * 100 < tried * 95 {
-        return Err(format!("only {refused} of {tried} bad keys were tried").into());
+    let wanted = LOOK.as_secs() * ROUNDS as u64 * u64::from(RATE);
+    for (company, samples, answered) in looks {
+        if company != Company::Nobody && answered * 100 < wanted * 95 {
+            return Err(format!("{company}: only {answered} of {wanted} were sent").into());
+        }
+        figures.keep(Metric::Beside { company }, Ok(Figure::of(samples, 0)));
     }
-    figures.keep(Metric::BesideBadKeys { are_there: false }, Ok(Figure::of(alone, 0)));
-    figures.keep(Metric::BesideBadKeys { are_there: true }, Ok(Figure::of(beside, 0)));
     Ok(())
 }
 
@@ -112,59 +139,76 @@ async fn look(
     Ok(())
 }
 
-/// Somebody who tries bad keys at a fixed rate, on a thread of its own so that the client is not delayed by the bench itself, and with
+/// Somebody who sends requests at a fixed rate, on a thread of its own so that the client is not delayed by the bench itself, and with
 /// as little of a client as there can be: in earnest it would sit on a machine of its own.
-struct Attack {
+struct Others {
     is_over: Arc<AtomicBool>,
     thread: std::thread::JoinHandle<std::io::Result<u64>>,
 }
 
-impl Attack {
-    fn start(address: Address, key: &str) -> Self {
+impl Others {
+    fn start(address: Address, key: &str, company: Company) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let (key, told) = (key.to_owned(), is_over.clone());
-        Self { is_over, thread: std::thread::spawn(move || attack(address, &key, &told)) }
+        let thread = std::thread::spawn(move || match company {
+            Company::Nobody => Ok(0),
+            Company::Health => {
+                send_evenly(address, &told, |_| (format!("GET /health {PLAIN}\r\n"), &[" 200 "]))
+            }
+            Company::BadKeys => send_evenly(address, &told, |number| {
+                let key = bad(&key, number);
+                (format!("GET /runs {PLAIN}x-api-key: {key}\r\n\r\n"), &[" 403 ", " 429 "])
+            }),
+        });
+        Self { is_over, thread }
     }
 
-    /// How many bad keys were refused.
+    /// How many requests were answered as they should be.
     async fn stop(self) -> Result<u64, Failure> {
         self.is_over.store(true, Ordering::SeqCst);
         let ended = tokio::task::spawn_blocking(|| self.thread.join()).await?;
-        Ok(ended.map_err(|_| "the thread of the bad keys is lost")??)
+        Ok(ended.map_err(|_| "the thread of the others is lost")??)
     }
 }
 
+/// What every request goes on with, behind its path.
+const PLAIN: &str = "HTTP/1.1\r\nhost: bench\r\n";
+
 /// One request after the other, evenly, over each connection in turn.
 #[allow(clippy::disallowed_methods, reason = "a bench waits by the clock")]
-fn attack(address: Address, key: &str, is_over: &AtomicBool) -> std::io::Result<u64> {
-    let mut connections = (0..BAD_CONNECTIONS)
+fn send_evenly(
+    address: Address,
+    is_over: &AtomicBool,
+    request: impl Fn(u64) -> (String, &'static [&'static str]),
+) -> std::io::Result<u64> {
+    let mut connections = (0..CONNECTIONS)
         .map(|_| {
             let connection = TcpStream::connect(address)?;
             connection.set_nodelay(true)?;
             Ok(BufReader::new(connection))
         })
         .collect::<std::io::Result<Vec<_>>>()?;
-    let (turn, mut due, mut refused) = (Duration::from_secs(1) / BAD_KEYS, clock::now(), 0);
+    let (turn, mut due, mut answered) = (Duration::from_secs(1) / RATE, clock::now(), 0);
     while !is_over.load(Ordering::SeqCst) {
         due += turn;
         std::thread::sleep(due.saturating_duration_since(clock::now()));
-        let place = usize::try_from(refused).unwrap_or(0) % connections.len();
+        let place = usize::try_from(answered).unwrap_or(0) % connections.len();
         if let Some(connection) = connections.get_mut(place) {
-            try_key(connection, &bad(key, refused))?;
+            let (text, wanted) = request(answered);
+            send(connection, &text, wanted)?;
         }
-        refused += 1;
+        answered += 1;
     }
-    Ok(refused)
+    Ok(answered)
 }
 
-/// Shows a key, which must be refused.
-fn try_key(connection: &mut BufReader<TcpStream>, key: &str) -> std::io::Result<()> {
-    let request = format!("GET /runs HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
+/// Sends a request, which must be answered by one of these.
+fn send(connection: &mut BufReader<TcpStream>, request: &str, wanted: &[&str]) -> std::io::Result<()> {
     connection.get_mut().write_all(request.as_bytes())?;
     let (mut line, mut length) = (String::new(), 0);
     connection.read_line(&mut line)?;
-    if ![" 403 ", " 429 "].iter().any(|status| line.contains(status)) {
-        return Err(std::io::Error::other(format!("a bad key was answered {}", line.trim_end())));
+    if !wanted.iter().any(|status| line.contains(status)) {
+        return Err(std::io::Error::other(format!("{request:?} was answered {}", line.trim_end())));
     }
     while line.trim_end() != "" {
         line.clear();

@@ -7,7 +7,9 @@
 //! When the store cannot be asked, nobody is let in on a guess.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use pyoco_core::access::Role;
@@ -172,8 +174,13 @@ impl Gate {
                 Recalled::Unchecked { known, report, waiting } => {
                     let check = Check { gate: self.0.clone(), fingerprint, report, verdict: None };
                     let key = Key::parse(shown).map_err(|_| Refused::Wrong)?;
-                    // On a task of its own: whoever asked may go away, and others wait for the answer.
-                    tokio::spawn(check.run(key, known));
+                    let mut check = Box::pin(check.run(key, known));
+                    // A key that nobody has is known at once, and a thousand a second are tried. What takes longer goes on in a task of
+                    // its own: whoever asked may go away, and others wait for the answer.
+                    let begun = poll_fn(|context| Poll::Ready(check.as_mut().poll(context))).await;
+                    if begun.is_pending() {
+                        tokio::spawn(check);
+                    }
                     waiting
                 }
             };

@@ -59,6 +59,7 @@ pub use routes::RouteInfo;
 pub use server::{ServerLimits, serve};
 pub use settings::{DashboardSettings, Language, Settings, WheelSettings};
 
+use docs::Described;
 use door::Door;
 use error::Refusal;
 use page::Page;
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) door: Door,
     pub(crate) actions: Actions,
     pub(crate) page: Page,
+    pub(crate) described: Described,
     /// Flows that need not be read again.
     pub(crate) checked: Checked,
     /// What all who watch a run are sent.
@@ -119,9 +121,20 @@ impl Gateway {
         let watches = Arc::new(Semaphore::new(settings.max_watches));
         let uploads = Arc::new(Semaphore::new(wheels::MOST_UPLOADS));
         let (actions, page, checked) = (Actions::of_all(), Page::new(&settings), Checked::default());
-        let latest = Latest::default();
-        let shared =
-            Shared { engine, clock, settings, door, actions, page, checked, latest, watches, uploads };
+        let (latest, described) = (Latest::default(), Described::default());
+        let shared = Shared {
+            engine,
+            clock,
+            settings,
+            door,
+            actions,
+            page,
+            described,
+            checked,
+            latest,
+            watches,
+            uploads,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -137,9 +150,7 @@ impl Gateway {
             // As the original: the same path with a slash at its end leads here.
             router = router.route(&format!("{path}/"), any(without_slash)).route(path, methods);
         }
-        let asks_for_keys = matches!(self.shared.door, Door::Closed(_));
-        let description = docs::description(&self.shared.settings.api_key_header, asks_for_keys);
-        for Route { path, methods, .. } in page::routes().into_iter().chain(docs::routes(description)) {
+        for Route { path, methods, .. } in page::routes().into_iter().chain(docs::routes()) {
             router = router.route(path, methods);
         }
         router

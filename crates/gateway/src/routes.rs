@@ -123,8 +123,7 @@ impl Route {
 
 /// All of them.
 pub(crate) fn table() -> Vec<RouteInfo> {
-    let described = docs::routes(Default::default());
-    api().iter().chain(&page::routes()).chain(&described).flat_map(Route::lines).collect()
+    api().iter().chain(&page::routes()).chain(&docs::routes()).flat_map(Route::lines).collect()
 }
 
 /// What each route needs, to be looked up at every request.

@@ -8,20 +8,20 @@ mod refusals;
 mod streams;
 mod wheels;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use axum::Json;
-use axum::extract::Path;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use pyoco_api::{Accepted, DenialBody, ErrorBody, FieldProblem, Job, JobNews, JobWish, LogEntry, WatchData};
 use utoipa::OpenApi;
-use utoipa::openapi::OpenApi as OpenApiDocument;
 use utoipa_swagger_ui::Config;
 
+use crate::door::Door;
 use crate::error::Refusal;
 use crate::routes::{self, Route};
-use crate::{executions, graphs, health, metrics, runs, tags, waits, workers};
+use crate::{App, executions, graphs, health, metrics, runs, tags, waits, workers};
 
 pub(crate) use denials::{
     Changing, CommandHeaders, Commanding, Denied, Found, GraphFound, Listed, ManyCommanding, Removing,
@@ -117,27 +117,43 @@ const PAGES: [&str; 2] = ["/docs", "/docs/"];
 const OTHER_PAGE: &str = "/redoc";
 const PARTS: &str = "/docs/";
 
-/// The description of a gateway, whose keys, if it asks for any, come in this header.
-pub(crate) fn description(header: &HeaderName, asks_for_keys: bool) -> OpenApiDocument {
-    let mut description = Description::openapi();
-    env!("CARGO_PKG_VERSION").clone_into(&mut description.info.version);
-    let routes: Vec<_> = routes::api().iter().flat_map(Route::lines).collect();
-    access::describe(&mut description, &routes, header, asks_for_keys);
-    description
+/// The description as it is sent, written when somebody first asks: making it takes many times the memory that it has in the end, and most
+/// gateways are never asked.
+#[derive(Default)]
+pub(crate) struct Described(OnceLock<Bytes>);
+
+impl Described {
+    /// Of a gateway whose keys, if it asks for any, come in this header.
+    fn get(&self, header: &HeaderName, asks_for_keys: bool) -> Bytes {
+        let write = || {
+            let mut description = Description::openapi();
+            env!("CARGO_PKG_VERSION").clone_into(&mut description.info.version);
+            let routes: Vec<_> = routes::api().iter().flat_map(Route::lines).collect();
+            access::describe(&mut description, &routes, header, asks_for_keys);
+            // It has a JSON form, and writing to memory does not fail.
+            serde_json::to_vec(&description).unwrap_or_default().into()
+        };
+        self.0.get_or_init(write).clone()
+    }
+}
+
+async fn described(State(app): State<App>) -> Response {
+    let asks_for_keys = matches!(app.door, Door::Closed(_));
+    let described = app.described.get(&app.settings.api_key_header, asks_for_keys);
+    ([(header::CONTENT_TYPE, "application/json")], described).into_response()
 }
 
 /// Where it is shown.
-pub(crate) fn routes(description: OpenApiDocument) -> Vec<Route> {
+pub(crate) fn routes() -> Vec<Route> {
     let config = Arc::new(Config::from("/openapi.json"));
     let parts = config.clone();
     let part = move |Path(path): Path<String>| async move { part(&path, parts) };
-    let described = Json(description);
     let page_at = |path| {
         let config = config.clone();
         Route::at(path).get(|| async move { page(config) })
     };
     let mut routes = vec![
-        Route::at("/openapi.json").get(|| async move { described }).public(),
+        Route::at("/openapi.json").get(described).public(),
         Route::at("/docs/{*path}").get(part).public(),
         page_at(OTHER_PAGE),
     ];

@@ -196,10 +196,11 @@ impl Feed {
     }
 
     fn snapshot(&self, written: &Written) -> Bytes {
-        let (run, ts) = (ascii(&self.run), ascii(&self.now()));
-        let Written { event, text, .. } = written;
-        let data = format!(r#"{{"run_id":{run},"snapshot":{text},"ts":{ts}}}"#);
-        format!("event: snapshot\ndata: {data}\nid: {event}\n\n").into()
+        let (run, ts, event) = (ascii(&self.run), ascii(&self.now()), written.event.to_string());
+        // In one piece: a snapshot may be long, and each who watches gets a copy.
+        let head = "event: snapshot\ndata: {\"run_id\":";
+        let (snapshot, tail) = (written.text.as_str(), "}\nid: ");
+        [head, &run, ",\"snapshot\":", snapshot, ",\"ts\":", &ts, tail, &event, "\n\n"].concat().into()
     }
 
     fn heartbeat(&self) -> Bytes {

@@ -38,6 +38,11 @@ const SILENCE: Duration = Duration::from_millis(3_500);
 const INACTIVE: Duration = Duration::from_secs(60);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
+/// A question to a cluster that has lost its leader is answered by nobody, not even when there is a new one: it is asked again after so
+/// long, so that the new one hears it soon.
+const HURRY: Duration = Duration::from_secs(1);
+/// After so many attempts it is the server that is slow, and it gets its time.
+const HURRIED: u32 = 12;
 /// So many attempts in vain are told.
 const WORTH_A_WORD: u32 = 20;
 
@@ -111,7 +116,9 @@ impl Bucket {
         loop {
             line.mark_unchanged();
             let before = position;
-            let ended = self.session(sink, caught_up, &mut position).await;
+            // Reading a bucket from its beginning takes the server a while.
+            let is_short = before.is_some() && in_vain < HURRIED;
+            let ended = self.session(sink, caught_up, &mut position, is_short.then_some(HURRY)).await;
             in_vain = if position == before { in_vain + 1 } else { 0 };
             if let Err(error) = ended {
                 // That the line was lost is told by the connection; what goes away by itself is not worth a word.
@@ -135,17 +142,17 @@ impl Bucket {
         sink: &dyn Sink,
         caught_up: &watch::Sender<bool>,
         position: &mut Option<Position>,
+        hurry: Option<Duration>,
     ) -> Result<(), StoreError> {
         let mut line = self.connection.line();
         let lost = line.borrow_and_update().lost;
-        self.remove().await?;
-        let start = self.start(sink, position).await?;
+        in_time(hurry, self.remove()).await?;
+        let mut start = in_time(hurry, self.start(sink, position)).await?;
         let inbox = self.connection.inbox();
         let mut messages = self.connection.subscribe(OPERATION, &inbox).await?;
-        if self.make(start.sequence).await? == 0 {
+        if in_time(hurry, self.make(start.sequence)).await? == 0 {
             told(sink, caught_up);
         }
-        let mut start = start;
         let mut delivered = 0;
         let mut wanted = 0;
         loop {
@@ -279,6 +286,16 @@ impl Bucket {
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer);
         self.connection.send(OPERATION, &subject, Some(inbox), Bytes::from(body.to_string())).await
     }
+}
+
+/// An answer, or none after so long. Whatever was asked may still be done: the consumer has one name, and the next attempt removes it first.
+async fn in_time<T>(
+    hurry: Option<Duration>,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let Some(hurry) = hurry else { return answer.await };
+    let unanswered = |_| StoreError::new(ErrorKind::Timeout, OPERATION, "the server does not answer");
+    tokio::time::timeout(hurry, answer).await.map_err(unanswered)?
 }
 
 /// Everything that has arrived, or the next thing that does.
