@@ -25,7 +25,7 @@ const BUDGETS: &[Budget] = &[
         "an event, to one of 8 readers of /executions/{id}/events/stream",
         [13.1, 1_500.0, 0.0, 0.2, 300.0, 0.0],
     ),
-    budget("a change, to one of 8 watchers of /runs/{id}/watch", [27.2, 3_800.0, 0.0, 0.2, 300.0, 0.0]),
+    budget("a change, to one of 8 watchers of /runs/{id}/watch", [22.2, 2_950.0, 0.0, 0.2, 300.0, 0.0]),
 ];
 
 const WHAT_TO_DO: &str = "\
