@@ -67,7 +67,7 @@ fn text(hasher: &mut Sha256, kind: u8, text: &str) {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&String::from(*self))
     }
 }
 
@@ -78,8 +78,10 @@ impl fmt::Debug for Digest {
 }
 
 impl From<Digest> for String {
+    /// Digit by digit: every record is written with digests, and a formatter would be asked for each byte.
     fn from(digest: Digest) -> Self {
-        digest.to_string()
+        let digits = digest.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits.map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use pyoco_core::outcome::{Effect, Outcome, Reason, Rejection};
 use pyoco_core::record::{LogError, Record};
 use pyoco_core::state::{Phase, State};
 use pyoco_figures::Stopwatch;
-use pyoco_ports::{Append, AppendError, Appended, Durability, ErrorKind, Promise, StoreError};
+use pyoco_ports::{Append, AppendError, Appended, Durability, ErrorKind, Promise, StoreError, StoredRecord};
 use tokio::sync::MutexGuard;
 
 use crate::{Engine, count, projection};
@@ -291,9 +291,13 @@ impl Engine {
     /// Folds the log of an execution.
     pub(crate) async fn load(&self, execution: &ExecutionId) -> Result<State, EngineError> {
         let records = self.store.read(execution, Version(0)).await?;
-        let bytes = records.iter().map(|record| record.bytes.as_slice());
-        State::from_log(execution.clone(), bytes)
-            .map_err(|error| EngineError::Log { execution: execution.clone(), error })
+        fold(execution, &records)
+    }
+
+    /// Folds the log of an execution as it can be had soonest.
+    async fn load_soon(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+        let records = self.store.peek(execution).await?;
+        fold(execution, &records)
     }
 
     /// Looks at an execution as this process knows it, and reads its log only if it knows nothing. Another process may have
@@ -307,7 +311,7 @@ impl Engine {
         let mut slot = entry.lock().await;
         let state = match slot.take() {
             Some(state) => state,
-            None => self.load(execution).await?,
+            None => self.load_soon(execution).await?,
         };
         let seen = view(&state);
         *slot = Some(state);
@@ -323,6 +327,12 @@ impl Engine {
         *slot = Some(state.clone());
         Ok(state)
     }
+}
+
+fn fold(execution: &ExecutionId, records: &[StoredRecord]) -> Result<State, EngineError> {
+    let bytes = records.iter().map(|record| record.bytes.as_slice());
+    State::from_log(execution.clone(), bytes)
+        .map_err(|error| EngineError::Log { execution: execution.clone(), error })
 }
 
 /// Waits until what was appended is as safe as it must be before anybody is told.

@@ -46,10 +46,21 @@ struct Shared {
 struct Waiting {
     entries: VecDeque<AuditEntry>,
     counted: Option<Counted>,
+    /// So many of the first were given to the store together, and it is not known to have them: they are given to it again as they were, so
+    /// that it can tell that they are the same.
+    tried: usize,
     /// Somebody will write it.
     is_seen_to: bool,
     /// How many were dropped since somebody was told.
     unsaid: u64,
+}
+
+impl Waiting {
+    /// The first ones need not be written any more.
+    fn done(&mut self, count: usize) {
+        self.entries.drain(..count);
+        self.tried = 0;
+    }
 }
 
 /// What comes in floods.
@@ -112,7 +123,10 @@ impl Trail {
             let Err(error) = self.write_all(true).await else { return };
             if Instant::now() + TRY_AGAIN > over {
                 let _turn = self.shared.turn.lock().await;
-                let lost = std::mem::take(&mut self.waiting().entries).len();
+                let mut waiting = self.waiting();
+                let lost = waiting.entries.len();
+                waiting.done(lost);
+                drop(waiting);
                 self.shared.figures.audit_dropped(lost);
                 tracing::error!(lost, "entries of the audit trail cannot be written: {error}");
                 return;
@@ -176,7 +190,7 @@ impl Trail {
         let _turn = self.shared.turn.lock().await;
         self.end_count(is_last);
         loop {
-            let batch: Vec<AuditEntry> = self.waiting().entries.iter().take(BATCH).cloned().collect();
+            let batch = self.batch();
             if batch.is_empty() {
                 return Ok(());
             }
@@ -186,11 +200,20 @@ impl Trail {
                 Err(error) if error.kind.is_retryable() => return Err(error),
                 Err(error) => {
                     tracing::error!(lost = count, "entries of the audit trail cannot be written: {error}");
-                    self.waiting().entries.drain(..count);
+                    self.waiting().done(count);
                     self.shared.figures.audit_dropped(count);
                 }
             }
         }
+    }
+
+    /// What is written next: what was tried last, if it was in vain.
+    fn batch(&self) -> Vec<AuditEntry> {
+        let mut waiting = self.waiting();
+        let most = if waiting.tried > 0 { waiting.tried } else { BATCH };
+        let batch: Vec<AuditEntry> = waiting.entries.iter().take(most).cloned().collect();
+        waiting.tried = batch.len();
+        batch
     }
 
     /// What was counted for long enough is an entry like any other.
@@ -203,7 +226,7 @@ impl Trail {
 
     fn written(&self, count: usize) {
         let mut waiting = self.waiting();
-        waiting.entries.drain(..count);
+        waiting.done(count);
         let dropped = std::mem::take(&mut waiting.unsaid);
         if dropped > 0 {
             tracing::warn!(dropped, "the audit trail is written again; entries of a while are missing");

@@ -113,6 +113,20 @@ async fn what_a_store_that_is_away_does_not_take_waits_and_what_is_too_much_is_c
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_tried_in_vain_is_tried_again_as_it_was() {
+    let (paper, trail, _) = trail();
+    paper.is(Some(ErrorKind::Timeout));
+    (0..3).for_each(|number| trail.note(entry(&number)));
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    (3..8).for_each(|number| trail.note(entry(&number)));
+    paper.is(None);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The store may have the three, and can tell only if it is given the same three.
+    assert_eq!(paper.batches(), [3, 5]);
+    assert_eq!(paper.ids(), (0..8).map(|number| number.to_string()).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_can_never_be_written_keeps_nothing_back() {
     let (paper, trail, figures) = trail();
     paper.is(Some(ErrorKind::TooLarge));

@@ -10,6 +10,9 @@ use crate::StoreError;
 /// So many entries one page looks at, at most.
 pub const LOOKED_AT: usize = 10_000;
 
+/// So many entries a store may keep as one thing, at most.
+pub const TOGETHER: usize = 64;
+
 /// Entries, in the order in which they were written.
 #[async_trait]
 pub trait AuditTrail: Send + Sync {
@@ -25,7 +28,8 @@ pub trait AuditTrail: Send + Sync {
     async fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<AuditPage, StoreError>;
 
     /// Takes away entries from before an instant, at most so many; says how many. MUST keep all others. One that was written behind
-    /// a newer one MAY stay for as long as that one does. `[audit/prune]`
+    /// a newer one MAY stay for as long as that one does, and so MAY the last `TOGETHER` of them, where a store keeps entries together.
+    /// Nothing was taken away only when there is nothing to take away, or less than that was asked for. `[audit/prune]`
     async fn prune_audit(&self, before: Timestamp, most: usize) -> Result<usize, StoreError>;
 }
 

@@ -15,6 +15,15 @@ pub trait RunIndex: Send + Sync {
     /// Writes a row. MUST ignore a row of an older version than the one it has. `[index/monotone]`
     async fn put(&self, row: IndexRow) -> Result<(), StoreError>;
 
+    /// Writes several rows, each as `put` does. MAY do it in one step, in which case an error means that none was written.
+    /// `[index/put-all]`
+    async fn put_all(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
+        for row in rows {
+            self.put(row).await?;
+        }
+        Ok(())
+    }
+
     /// Whether others look at snapshots: when nobody does, nobody needs to make them.
     fn wants_snapshots(&self) -> bool {
         false

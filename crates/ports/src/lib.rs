@@ -22,7 +22,7 @@ mod task_logs;
 mod wheels;
 mod workers;
 
-pub use audit::{AuditEntry, AuditFilter, AuditPage, AuditTrail, LOOKED_AT};
+pub use audit::{AuditEntry, AuditFilter, AuditPage, AuditTrail, LOOKED_AT, TOGETHER};
 pub use blobs::Blobs;
 pub use dead_letters::{DeadLetterRecord, DeadLetters, LetterPage};
 pub use error::{AppendError, ErrorKind, StoreError};

@@ -36,6 +36,12 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError>;
 
+    /// The records of an execution as they can be had soonest: MAY lack some at the end that others have appended lately, and MUST give
+    /// nothing only for an execution without a log. `[log/peek]` Good for a first look, before something is asked that an append decides.
+    async fn peek(&self, execution: &ExecutionId) -> Result<Vec<StoredRecord>, StoreError> {
+        self.read(execution, Version(0)).await
+    }
+
     /// The records after one that was read before. `None` if that one is not there any more: the execution was removed. `[log/read-on]`
     async fn read_on(
         &self,

@@ -55,7 +55,7 @@ impl Keeper {
         };
         let store = self.engine.store();
         if let Some(retention) = self.config.audit_retention {
-            while store.prune_audit(before(now, retention), SMALL).await? == SMALL {
+            while store.prune_audit(before(now, retention), SMALL).await? > 0 {
                 tokio::time::sleep(PAUSE).await;
             }
         }

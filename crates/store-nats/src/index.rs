@@ -23,6 +23,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::connection::Connection;
 use crate::error::{self, PublishError};
+use crate::gathered::Gathered;
 use crate::message::{Headers, Stored};
 use crate::recent::Recent;
 use crate::snapshot::{self, Snapshot};
@@ -50,7 +51,7 @@ struct Inner {
     /// The stream of the bucket.
     stream: String,
     /// Where the rows are; a process without one only publishes.
-    rows: Option<Arc<dyn RunIndex>>,
+    rows: Option<Arc<Gathered>>,
     known: Recent<ExecutionId, Known>,
     /// The last foreign snapshot of a run that its log has taken in, with the bucket it stood in.
     settled: Recent<ExecutionId, (u64, Revision)>,
@@ -142,7 +143,7 @@ impl LocalIndex {
             connection: connection.clone(),
             settings: settings.clone(),
             stream: names::bucket_stream(&settings.runs_bucket),
-            rows,
+            rows: rows.map(Gathered::new),
             known: Recent::new(KNOWN),
             settled: Recent::new(KNOWN),
             bucket: AtomicU64::new(0),
@@ -171,10 +172,13 @@ impl LocalIndex {
         }
     }
 
-    /// Whether this store has written it, and knows that already: then nobody need read it.
-    pub(crate) fn is_mine(&self, stored: &Stored) -> bool {
+    /// Whether this store has written it: then nobody need read it. What it is just writing may be heard before the server has answered;
+    /// so the answer is waited for.
+    pub(crate) async fn is_mine(&self, stored: &Stored) -> bool {
         let key = stored.subject.rsplit_once('.').and_then(|(_, key)| ExecutionId::new(key).ok());
-        let known = key.and_then(|execution| self.known(&execution));
+        let Some(execution) = key else { return false };
+        let _turn = self.turn(&execution).await;
+        let known = self.known(&execution);
         known.is_some_and(|known| known.revision == stored.sequence && known.author == Author::Me)
     }
 
@@ -400,7 +404,8 @@ impl LocalIndex {
         self.inner.bucket.load(Ordering::Relaxed)
     }
 
-    async fn turn(&self, execution: &ExecutionId) -> Option<MutexGuard<'_, ()>> {
+    /// The right to write the snapshot of a run, for as long as it is held.
+    pub(crate) async fn turn(&self, execution: &ExecutionId) -> Option<MutexGuard<'_, ()>> {
         let hash = self.inner.turn_of.hash_one(execution);
         let number = usize::try_from(hash % TURNS as u64).unwrap_or_default();
         match self.inner.turns.get(number) {
@@ -409,9 +414,10 @@ impl LocalIndex {
         }
     }
 
-    fn rows(&self, operation: &'static str) -> Result<&dyn RunIndex, StoreError> {
+    /// The rows, with all that were put before.
+    async fn rows(&self, operation: &'static str) -> Result<&dyn RunIndex, StoreError> {
         match &self.inner.rows {
-            Some(rows) => Ok(rows.as_ref()),
+            Some(rows) => rows.settled().await,
             None => Err(error::internal(operation, "this process has no index")),
         }
     }
@@ -436,27 +442,27 @@ impl RunIndex for NatsStore {
     }
 
     async fn get(&self, execution: &ExecutionId) -> Result<Option<IndexRow>, StoreError> {
-        self.index.rows("get a row")?.get(execution).await
+        self.index.rows("get a row").await?.get(execution).await
     }
 
     async fn list(&self, filter: &Filter, limit: usize) -> Result<Page, StoreError> {
-        self.index.rows("list")?.list(filter, limit).await
+        self.index.rows("list").await?.list(filter, limit).await
     }
 
     async fn waits(&self, filter: &WaitFilter, limit: usize) -> Result<WaitPage, StoreError> {
-        self.index.rows("list waits")?.waits(filter, limit).await
+        self.index.rows("list waits").await?.waits(filter, limit).await
     }
 
     async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<JobPage, StoreError> {
-        self.index.rows("list jobs")?.jobs(filter, limit).await
+        self.index.rows("list jobs").await?.jobs(filter, limit).await
     }
 
     async fn labels(&self, filter: &LabelFilter, limit: usize) -> Result<LabelPage, StoreError> {
-        self.index.rows("list labels")?.labels(filter, limit).await
+        self.index.rows("list labels").await?.labels(filter, limit).await
     }
 
     async fn counts(&self, tenant: Option<&TenantId>) -> Result<Vec<(RunStatus, u64)>, StoreError> {
-        self.index.rows("count")?.counts(tenant).await
+        self.index.rows("count").await?.counts(tenant).await
     }
 
     async fn counts_since(
@@ -464,26 +470,26 @@ impl RunIndex for NatsStore {
         tenant: Option<&TenantId>,
         since: Timestamp,
     ) -> Result<Vec<(RunStatus, u64)>, StoreError> {
-        self.index.rows("count since")?.counts_since(tenant, since).await
+        self.index.rows("count since").await?.counts_since(tenant, since).await
     }
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
-        self.index.rows("due")?.due(now, limit).await
+        self.index.rows("due").await?.due(now, limit).await
     }
 
     async fn ended_before(&self, filter: &EndedFilter, limit: usize) -> Result<Vec<EndedPlace>, StoreError> {
-        self.index.rows("find what has ended")?.ended_before(filter, limit).await
+        self.index.rows("find what has ended").await?.ended_before(filter, limit).await
     }
 
     async fn runnable(&self, tag: &Tag, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
-        self.index.rows("runnable")?.runnable(tag, limit).await
+        self.index.rows("runnable").await?.runnable(tag, limit).await
     }
 
     async fn runnable_tags(&self) -> Result<Vec<Tag>, StoreError> {
-        self.index.rows("runnable tags")?.runnable_tags().await
+        self.index.rows("runnable tags").await?.runnable_tags().await
     }
 
     async fn queues(&self) -> Result<Vec<Queue>, StoreError> {
-        self.index.rows("queues")?.queues().await
+        self.index.rows("queues").await?.queues().await
     }
 }

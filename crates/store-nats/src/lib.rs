@@ -6,6 +6,7 @@
 //! - `store` is the handle: open and close
 //! - `log`, `blobs`, `dead_letters`, `task_logs`, `queue`, `workers`, `index`, `graphs`, `keys`, `wheels`: one role of `pyoco-ports` each
 //! - `unshown` finds runs that were begun and never shown
+//! - `gathered` are rows on their way into the index of this process
 //! - `snapshot` is how a run stands in its bucket, `feed` hears what others write there and of graphs
 //! - `backup` copies streams, and makes streams of copies
 //! - `health` looks at the servers and changes nothing; `cluster` sees them as whoever looks after NATS does, `servers` asks them
@@ -24,6 +25,7 @@ mod connection;
 mod dead_letters;
 mod error;
 mod feed;
+mod gathered;
 mod graphs;
 mod health;
 mod index;

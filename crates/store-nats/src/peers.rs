@@ -11,7 +11,7 @@ use crate::feed::Hearing;
 #[async_trait]
 impl Peers for NatsStore {
     async fn listen(&self, execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
-        Ok(Some(Box::new(self.hear(execution).await?)))
+        Ok(Some(Box::new(self.hear(execution))))
     }
 
     async fn snapshot(&self, execution: &ExecutionId) -> Result<Option<News>, StoreError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyoco_ports::RunIndex;
 
 use crate::Settings;
+use crate::audit::{Written, written};
 use crate::connection::Connection;
 use crate::dead_letters::{SeenLetters, seen_letters};
 use crate::error::OpenError;
@@ -32,6 +33,7 @@ pub struct NatsStore {
     pub(crate) index: LocalIndex,
     pub(crate) graphs: KnownGraphs,
     pub(crate) letters: SeenLetters,
+    pub(crate) audited: Written,
     pub(crate) shelf: Arc<Shelf>,
 }
 
@@ -61,6 +63,7 @@ impl NatsStore {
             index: LocalIndex::new(&connection, &settings, index),
             graphs: KnownGraphs::default(),
             letters: seen_letters(),
+            audited: written(),
             shelf,
             resources,
             settings,

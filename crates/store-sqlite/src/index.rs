@@ -31,14 +31,18 @@ pub(crate) use columns;
 #[async_trait]
 impl RunIndex for SqliteStore {
     async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
-        let row = Stored::of(row)?;
+        self.put_all(vec![row]).await
+    }
+
+    async fn put_all(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
+        let rows: Vec<Stored> = rows.into_iter().map(Stored::of).collect::<Result<_, _>>()?;
         // Derived from the log, so it can be made again.
         let terms = Terms { operation: "put a row", durability: Durability::Process, wakes: None };
         let unsettled = self.unsettled().clone();
         self.write(terms, move |connection| {
-            // Else an older row that is laid aside would replace this one.
+            // Else an older row that is laid aside would replace one of these.
             unsettled.settle(connection)?;
-            row.write(connection, upsert!("runs"))
+            rows.iter().try_for_each(|row| row.write(connection, upsert!("runs")))
         })
         .await
     }

@@ -1,20 +1,27 @@
 //! Listens to one run while somebody has it in hand: a plain subscription, which costs the servers nothing when nothing is
-//! written, and tells at once when something is.
+//! written, and tells at once when something is. A run that is over in a moment is only looked at once.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::Subscriber;
 use futures_util::StreamExt as _;
 use pyoco_core::ids::{ExecutionId, Version};
-use pyoco_ports::{Heard, News, StoreError};
+use pyoco_ports::{Heard, News};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::NatsStore;
-use crate::connection::Line;
+use crate::connection::{Connection, Line};
 use crate::index::{Found, LocalIndex};
 use crate::snapshot::{self, Snapshot};
 
 /// Between two looks at what the server may not have stored yet, or could not tell.
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(20);
+/// A run is listened to from so long after its beginning on: most are over by then, and to begin and end a subscription costs the servers as
+/// much as several messages. What was written before is found by a look.
+const YOUNG: Duration = Duration::from_millis(20);
 /// Nobody stores a snapshot so late: it was refused.
 const LOOKS: u32 = 50;
 
@@ -22,7 +29,9 @@ const LOOKS: u32 = 50;
 pub struct Hearing {
     execution: ExecutionId,
     index: LocalIndex,
-    messages: Subscriber,
+    connection: Arc<Connection>,
+    subject: String,
+    ear: Ear,
     line: watch::Receiver<Line>,
     closing: CancellationToken,
     /// The last foreign snapshot that was told.
@@ -33,22 +42,29 @@ pub struct Hearing {
     looks: u32,
 }
 
+enum Ear {
+    /// Opened at this instant.
+    Closed(Instant),
+    Open(Subscriber),
+}
+
 impl NatsStore {
     /// Listens to a run. What stands in the bucket already is told first.
-    pub async fn hear(&self, execution: &ExecutionId) -> Result<Hearing, StoreError> {
+    pub fn hear(&self, execution: &ExecutionId) -> Hearing {
         let mut line = self.connection.line();
         line.mark_unchanged();
-        let messages = self.connection.subscribe("hear of a run", &self.settings.run(execution)).await?;
-        Ok(Hearing {
+        Hearing {
             execution: execution.clone(),
             index: self.index.clone(),
-            messages,
+            connection: self.connection.clone(),
+            subject: self.settings.run(execution),
+            ear: Ear::Closed(Instant::now() + YOUNG),
             line,
             closing: self.connection.closing().clone(),
             told: 0,
             version: Version(0),
             looks: 1,
-        })
+        }
     }
 }
 
@@ -62,8 +78,18 @@ impl Hearing {
                 }
                 continue;
             }
+            let messages = match &mut self.ear {
+                Ear::Open(messages) => messages,
+                Ear::Closed(until) => {
+                    tokio::select! {
+                        () = tokio::time::sleep_until(*until) => self.open().await,
+                        () = self.closing.cancelled() => return None,
+                    }
+                    continue;
+                }
+            };
             tokio::select! {
-                message = self.messages.next() => {
+                message = messages.next() => {
                     let Some((execution, snapshot)) = snapshot::read(&message?.payload) else { continue };
                     match snapshot {
                         _ if execution != self.execution => {}
@@ -86,9 +112,24 @@ impl Hearing {
         }
     }
 
+    /// Begins to listen, and sees to it that what was written until now is found.
+    async fn open(&mut self) {
+        match self.connection.subscribe("hear of a run", &self.subject).await {
+            Ok(messages) => (self.ear, self.looks) = (Ear::Open(messages), 1),
+            Err(error) => {
+                tracing::debug!(execution = %self.execution, %error, "the run is not listened to yet");
+                self.ear = Ear::Closed(Instant::now() + PAUSE * 10);
+            }
+        }
+    }
+
     /// Looks once at what stands in the bucket; gives it if it was not told.
     async fn look(&mut self) -> Option<Heard> {
-        match self.index.look(&self.execution).await {
+        // Whoever is about to write there waits for it, and need not look then.
+        let turn = self.index.turn(&self.execution).await;
+        let looked = self.index.look(&self.execution).await;
+        drop(turn);
+        match looked {
             Ok(Some(found)) if self.is_new(&found) => return Some(super::heard(found)),
             Ok(_) => self.looks -= 1,
             // It stays due. Without a connection the line tells when to go on.

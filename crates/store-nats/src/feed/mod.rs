@@ -118,7 +118,7 @@ impl Sink for Runs {
                 self.listener.heard(Heard { execution, news: News::Gone }).await;
                 continue;
             }
-            if self.index.is_mine(stored) {
+            if self.index.is_mine(stored).await {
                 continue;
             }
             match Found::read(&self.settings, stored) {

@@ -138,8 +138,10 @@ impl Call<'_> {
         let mut is_made_again = false;
         let says_something = !self.lines.is_empty() || self.terms.closes;
         let is_new = self.stored.is_empty() && self.sent.is_none();
-        // What was remembered will do to write behind: if it is old, the server says so. It will not do to be told.
-        let mut known = self.store.task_logs.ends.get(self.execution).filter(|_| says_something && is_new);
+        // What was remembered will do to write behind: if it is old, the server says so. It will not do to be told. Where nothing is
+        // remembered there is mostly no log yet.
+        let remembered = self.store.task_logs.ends.get(self.execution).unwrap_or_default();
+        let mut known = Some(remembered).filter(|_| says_something && is_new);
         if known.is_some_and(|known| known.in_a_row >= MOST_IN_A_ROW) {
             self.look().await?;
             tokio::time::sleep(ROOM_FOR_OTHERS).await;

@@ -66,6 +66,18 @@ pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+pub(crate) async fn put_all(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    store.put_all(Vec::new()).await.unwrap();
+    store.put(row("a", 3, 30)).await.unwrap();
+    store.put_all(vec![row("c", 1, 10), row("a", 2, 99), row("b", 1, 20), row("b", 2, 40)]).await.unwrap();
+    let page = store.list(&Filter::default(), 9).await.unwrap();
+    let found: Vec<(&str, u64)> =
+        page.rows.iter().map(|row| (row.execution.as_str(), row.version.0)).collect();
+    assert_eq!(found, [("b", 2), ("a", 3), ("c", 1)], "the newest of each");
+    Verdict::Passed
+}
+
 pub(crate) async fn forget(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
     for name in ["e", "f"] {

@@ -154,6 +154,23 @@ pub(crate) async fn read_some(subject: &dyn Subject) -> Verdict {
     Verdict::Passed
 }
 
+pub(crate) async fn peek(subject: &dyn Subject) -> Verdict {
+    let store = subject.fresh().await;
+    for expected in 0..3 {
+        store.append(record("e", expected)).await.unwrap();
+        let all = store.read(&execution("e"), Version(0)).await.unwrap();
+        let seen = store.peek(&execution("e")).await.unwrap();
+        assert!(!seen.is_empty() && all.starts_with(&seen), "{seen:?} of {all:?}");
+    }
+    assert_eq!(store.peek(&execution("nobody")).await.unwrap(), []);
+    // What was only peeked at is no reason to refuse what is right, nor to take what is wrong.
+    store.append(record("f", 0)).await.unwrap();
+    store.peek(&execution("f")).await.unwrap();
+    assert!(store.append(record("f", 0)).await.is_err());
+    store.append(record("f", 1)).await.unwrap();
+    Verdict::Passed
+}
+
 pub(crate) async fn read_unknown(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
     assert_eq!(store.read(&execution("nobody"), Version(0)).await.unwrap(), []);

@@ -1,0 +1,222 @@
+//! Rows on their way into the index of this process. A row stands in a dozen indexes and counters, and a short run has three rows in a
+//! moment; so what is put waits in memory, and many go into the index together: when enough have come, and before somebody looks.
+//!
+//! Nothing is lost with them: the index is made from the bucket whenever a process starts. How rows are kept is the index's business.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyoco_core::ids::ExecutionId;
+use pyoco_ports::{ErrorKind, IndexRow, RunIndex, StoreError};
+
+/// So many rows go into the index without anybody looking. Few, because whoever looks waits for them.
+const ENOUGH: usize = 256;
+/// So many wait at most; whoever brings more waits until they are in the index.
+const MOST: usize = 4_096;
+
+/// An index, and the rows that are not in it yet.
+pub(crate) struct Gathered {
+    index: Arc<dyn RunIndex>,
+    waiting: Mutex<Waiting>,
+    /// One at a time puts rows into the index, or takes one out.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// The newest row of each execution, and as the how manieth it came: rows of foreign runs have no version that rises.
+    rows: HashMap<ExecutionId, (u64, IndexRow)>,
+    /// How many rows have come so far.
+    come: u64,
+    /// Somebody will put them into the index.
+    is_seen_to: bool,
+}
+
+impl Gathered {
+    pub(crate) fn new(index: Arc<dyn RunIndex>) -> Arc<Self> {
+        Arc::new(Self { index, waiting: Mutex::default(), turn: tokio::sync::Mutex::default() })
+    }
+
+    /// Puts a row, unless a newer one waits already.
+    pub(crate) async fn put(self: &Arc<Self>, row: IndexRow) -> Result<(), StoreError> {
+        if self.is_full() {
+            self.settle().await?;
+        }
+        let mut waiting = self.waiting();
+        if waiting.rows.get(&row.execution).is_some_and(|(_, known)| known.version > row.version) {
+            return Ok(());
+        }
+        waiting.come += 1;
+        let come = waiting.come;
+        waiting.rows.insert(row.execution.clone(), (come, row));
+        if waiting.rows.len() >= ENOUGH && !std::mem::replace(&mut waiting.is_seen_to, true) {
+            let gathered = self.clone();
+            tokio::spawn(async move {
+                let settled = gathered.settle().await;
+                gathered.waiting().is_seen_to = false;
+                if let Err(error) = settled {
+                    // They wait on, and whoever looks is told.
+                    tracing::debug!(%error, "rows could not be put into the index");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes a row out of every list.
+    pub(crate) async fn forget(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().await;
+        self.waiting().rows.remove(execution);
+        self.index.forget(execution).await
+    }
+
+    /// The index, with everything in it that was put before.
+    pub(crate) async fn settled(&self) -> Result<&dyn RunIndex, StoreError> {
+        self.settle().await?;
+        Ok(&*self.index)
+    }
+
+    /// A row stays here until it is in the index: whoever gives up on the way leaves nothing undone that the next one would not do.
+    async fn settle(&self) -> Result<(), StoreError> {
+        // Those that another one is just putting there are waited for.
+        let _turn = self.turn.lock().await;
+        let (until, mut rows) = {
+            let waiting = self.waiting();
+            (waiting.come, waiting.rows.values().map(|(_, row)| row.clone()).collect::<Vec<_>>())
+        };
+        if rows.is_empty() {
+            return Ok(());
+        }
+        // Names rise with time, so neighbours stand in the same pages.
+        rows.sort_unstable_by(|one, other| one.execution.cmp(&other.execution));
+        match self.index.put_all(rows.clone()).await {
+            // One row that does not fit must not keep the others out.
+            Err(error) if error.kind == ErrorKind::Internal => self.put_those_that_fit(rows).await?,
+            put => put?,
+        }
+        self.waiting().rows.retain(|_, (come, _)| *come > until);
+        Ok(())
+    }
+
+    async fn put_those_that_fit(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
+        for row in rows {
+            let execution = row.execution.clone();
+            match self.index.put(row).await {
+                Err(error) if error.kind == ErrorKind::Internal => {
+                    tracing::error!(run_id = %execution, %error, "the row of this run cannot be put into the index");
+                }
+                put => put?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting().rows.len() >= MOST
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Nothing in here can be left half done.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyoco_core::ids::Version;
+    use pyoco_core::time::Timestamp;
+    use pyoco_core::view::{RunStatus, RunSummary};
+    use pyoco_store_memory::MemoryStore;
+
+    use super::*;
+
+    fn row(name: &str, version: u64, flow: &str) -> IndexRow {
+        let summary = RunSummary {
+            run_id: name.to_owned(),
+            flow_name: flow.to_owned(),
+            tag: None,
+            tags: Vec::new(),
+            tenant_id: None,
+            api_key_id: None,
+            status: RunStatus::Pending,
+            updated_at: None,
+            heartbeat_at: None,
+            worker_id: None,
+            error: None,
+        };
+        let at = Timestamp::from_micros(7);
+        IndexRow {
+            execution: ExecutionId::new(name).unwrap(),
+            version: Version(version),
+            summary,
+            created_at: at,
+            updated_at: at,
+            started_at: None,
+            ended_at: None,
+            cancel_requested_at: None,
+            workflow_sha256: None,
+            hidden: false,
+            next_timer: None,
+            wants_job: false,
+            waits: Vec::new(),
+            has_waited: false,
+            is_archived: false,
+            is_foreign: false,
+        }
+    }
+
+    async fn flow(index: &dyn RunIndex, name: &str) -> Option<String> {
+        let found = index.get(&ExecutionId::new(name).unwrap()).await.unwrap();
+        found.map(|row| row.summary.flow_name)
+    }
+
+    #[tokio::test]
+    async fn a_row_waits_until_somebody_looks_and_the_newest_of_a_run_counts() {
+        let index = Arc::new(MemoryStore::new());
+        let gathered = Gathered::new(index.clone());
+        for (version, flow) in [(1, "old"), (3, "new"), (2, "older")] {
+            gathered.put(row("e", version, flow)).await.unwrap();
+        }
+        assert_eq!(flow(&*index, "e").await, None, "nobody has looked");
+        assert_eq!(flow(gathered.settled().await.unwrap(), "e").await.as_deref(), Some("new"));
+        // What is known of a foreign run has no version; what came last counts.
+        gathered.put(row("f", 0, "first")).await.unwrap();
+        gathered.settled().await.unwrap();
+        gathered.put(row("f", 0, "second")).await.unwrap();
+        assert_eq!(flow(gathered.settled().await.unwrap(), "f").await.as_deref(), Some("second"));
+    }
+
+    #[tokio::test]
+    async fn many_rows_go_into_the_index_though_nobody_looks() {
+        let index = Arc::new(MemoryStore::new());
+        let gathered = Gathered::new(index.clone());
+        for number in 0..ENOUGH {
+            gathered.put(row(&format!("e-{number}"), 1, "flow")).await.unwrap();
+        }
+        // The one who puts them there has the turn, or had it.
+        while gathered.waiting().is_seen_to {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(flow(&*index, "e-0").await.as_deref(), Some("flow"));
+        assert!(gathered.waiting().rows.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_row_that_is_forgotten_does_not_come_back() {
+        let gathered = Gathered::new(Arc::new(MemoryStore::new()));
+        gathered.put(row("waiting", 1, "flow")).await.unwrap();
+        gathered.forget(&ExecutionId::new("waiting").unwrap()).await.unwrap();
+        assert_eq!(flow(gathered.settled().await.unwrap(), "waiting").await, None);
+    }
+
+    #[tokio::test]
+    async fn a_look_that_is_given_up_half_way_loses_no_row() {
+        let gathered = Gathered::new(Arc::new(MemoryStore::new()));
+        let turn = gathered.turn.lock().await;
+        gathered.put(row("e", 1, "flow")).await.unwrap();
+        let given_up = tokio::time::timeout(std::time::Duration::ZERO, gathered.settled()).await;
+        assert!(given_up.is_err());
+        drop(turn);
+        assert_eq!(flow(gathered.settled().await.unwrap(), "e").await.as_deref(), Some("flow"));
+    }
+}
