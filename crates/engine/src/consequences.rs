@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::future::join;
 use pyoco_core::command::DeadLetter;
 use pyoco_core::event::{Actor, ActorKind};
 use pyoco_core::outcome::Effect;
@@ -54,9 +53,8 @@ impl Engine {
         }
     }
 
-    /// Carries out the consequences of an appended record: row and job, sent in this order and waited for together, because whoever takes the
-    /// job reads the log and never the row; and the letter before the row, so that an end that is not shown yet, which is always found again, is
-    /// the only one that may lack its letter.
+    /// Carries out the consequences of an appended record: row, then job, so that whoever takes the job finds the row; and the letter
+    /// before the row, so that an end that is not shown yet, which is always found again, is the only one that may lack its letter.
     pub(crate) async fn carry_out(
         &self,
         state: &State,
@@ -83,30 +81,21 @@ impl Engine {
     async fn carry_out_once(&self, state: &State, append: &mut Append, by: &Actor) -> Result<(), StoreError> {
         // A letter that nobody takes keeps nobody from seeing the end.
         let told = self.tell(append).await;
-        let behind = shown(append);
-        let Append { execution, row, drop_job, enqueue, .. } = append;
-        let show = async {
-            if let Some(shown) = &*row {
-                self.show(state, shown.clone(), by).await?;
-                pyoco_faults::at(behind, "show")?;
-                *row = None;
-            }
-            Ok(())
-        };
-        let queue = async {
-            if *drop_job {
-                self.store.drop_waiting(execution).await?;
-                *drop_job = false;
-            }
-            if let Some(job) = &*enqueue {
-                self.store.enqueue(job.clone(), self.clock.now()).await?;
-                pyoco_faults::at("start.after_publish", "enqueue")?;
-                *enqueue = None;
-            }
-            Ok(())
-        };
-        let (shown, queued) = join(show, queue).await;
-        shown.and(queued).and(told)
+        if let Some(row) = &append.row {
+            self.show(state, row.clone(), by).await?;
+            pyoco_faults::at(shown(append), "show")?;
+            append.row = None;
+        }
+        if append.drop_job {
+            self.store.drop_waiting(&append.execution).await?;
+            append.drop_job = false;
+        }
+        if let Some(job) = &append.enqueue {
+            self.store.enqueue(job.clone(), self.clock.now()).await?;
+            pyoco_faults::at("start.after_publish", "enqueue")?;
+            append.enqueue = None;
+        }
+        told
     }
 
     async fn tell(&self, append: &mut Append) -> Result<(), StoreError> {

@@ -124,45 +124,17 @@ impl Gathered {
 #[cfg(test)]
 mod tests {
     use pyoco_core::ids::Version;
-    use pyoco_core::time::Timestamp;
-    use pyoco_core::view::{RunStatus, RunSummary};
     use pyoco_store_memory::MemoryStore;
+    use serde_json::json;
 
     use super::*;
+    use crate::snapshot;
 
     fn row(name: &str, version: u64, flow: &str) -> IndexRow {
-        let summary = RunSummary {
-            run_id: name.to_owned(),
-            flow_name: flow.to_owned(),
-            tag: None,
-            tags: Vec::new(),
-            tenant_id: None,
-            api_key_id: None,
-            status: RunStatus::Pending,
-            updated_at: None,
-            heartbeat_at: None,
-            worker_id: None,
-            error: None,
-        };
-        let at = Timestamp::from_micros(7);
-        IndexRow {
-            execution: ExecutionId::new(name).unwrap(),
-            version: Version(version),
-            summary,
-            created_at: at,
-            updated_at: at,
-            started_at: None,
-            ended_at: None,
-            cancel_requested_at: None,
-            workflow_sha256: None,
-            hidden: false,
-            next_timer: None,
-            wants_job: false,
-            waits: Vec::new(),
-            has_waited: false,
-            is_archived: false,
-            is_foreign: false,
-        }
+        let execution = ExecutionId::new(name).unwrap();
+        let told =
+            json!({"run_id": name, "flow_name": flow, "tags": [], "status": "PENDING", "updated_at": 7.0});
+        IndexRow { version: Version(version), ..snapshot::foreign_row(&execution, &told).unwrap() }
     }
 
     async fn flow(index: &dyn RunIndex, name: &str) -> Option<String> {

@@ -164,6 +164,10 @@ impl Shared {
             self.engine.adopt_job(&message.run_id, message.adopted(&delivery.tag)).await?;
             seen = self.engine.glance(&message.run_id, Seen::of).await?;
         }
+        if seen.phase == Phase::Created {
+            // A job is made when it is started, and whoever was nearest may not have heard of that yet.
+            seen = Seen::of(&self.engine.state(&message.run_id).await?);
+        }
         match seen.phase {
             Phase::Absent if delivery.number > UNKNOWN_TRIES => {
                 let error = InvalidJob("there is no such run".to_owned());

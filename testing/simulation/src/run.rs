@@ -186,7 +186,9 @@ async fn audit(site: &Arc<Site>, book: &Book) {
         world.broken(format!("{missing} was accepted and is lost"));
     }
     let letters = world.letters().await;
-    for failed in world.witness().failed().into_iter().filter(|id| !letters.contains(id)) {
+    // The witness is let go of before it is told something.
+    let failed = world.witness().failed();
+    for failed in failed.into_iter().filter(|id| !letters.contains(id)) {
         world.broken(format!("{failed} failed, and no dead letter tells of it"));
     }
     let Some((engine, _)) = site.gateway(0) else { return };
