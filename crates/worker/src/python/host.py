@@ -190,7 +190,7 @@ class Host:
         sys.argv = ["pyoco-task-host"]
         self.sources = Sources(setup["wheels"])
         self.functions = {}
-        self.flows = {}
+        self.flows, self.flow_tasks = {}, {}
         self.plugins = None
         self.plugin_folders, self.has_plugins = None, False
         self.describer = None
@@ -241,9 +241,13 @@ class Host:
         return flow
 
     def flow_task(self, flow, task):
-        for member in self.resolved_flow(flow).tasks:
-            if member.name == task:
-                return member
+        resolved = self.resolved_flow(flow)
+        known = self.flow_tasks.get(flow)
+        if known is None or known[0] is not resolved:
+            # By name, once: a flow may have very many tasks, and each is asked for.
+            known = self.flow_tasks[flow] = resolved, {member.name: member for member in resolved.tasks}
+        if task in known[1]:
+            return known[1][task]
         raise LookupError(f"the flow '{flow}' of this worker's resolver has no task '{task}'")
 
     def plugin_task(self, name):
