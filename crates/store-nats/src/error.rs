@@ -107,6 +107,8 @@ impl Refusal {
             10002 | 10023 | 10028 | 10047 => ErrorKind::Full,
             // The disk said no, or a limit of the stream did.
             10077 if self.description.contains("maximum") => ErrorKind::Full,
+            // A server of the cluster is not there, or has not said yet that it is.
+            10005 if self.description.contains("offline") => ErrorKind::Unavailable,
             // No leader, JetStream off, or it is shutting down.
             10008 | 10009 | 10039 | 10076 | 10077 => ErrorKind::Unavailable,
             // Somebody has deleted it; it may be made again.
