@@ -83,7 +83,9 @@ pub(crate) struct Sent {
 impl Sent {
     /// What it is, for a person.
     pub(crate) fn title(&self) -> String {
-        match (self.role, self.subject.rsplit('.').next()) {
+        // A direct read names the message that it wants behind the stream.
+        let direct = self.subject.strip_prefix("$JS.API.DIRECT.GET.").and_then(|rest| rest.split('.').next());
+        match (self.role, direct.or_else(|| self.subject.rsplit('.').next())) {
             (Role::Question, Some(stream)) => format!("{} of {stream}", self.role.name()),
             _ => self.role.name().to_owned(),
         }

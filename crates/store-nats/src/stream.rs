@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// The last message of a subject as one of the servers that hold it has it, which may lag behind the leader. The stream must allow direct
-    /// reads. Costs the servers a fraction of what the leader's answer does.
+    /// reads. It comes as it is stored, not as JSON in base64.
     pub(crate) async fn nearest(
         &self,
         operation: &'static str,
