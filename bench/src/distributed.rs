@@ -1,4 +1,4 @@
-//! Our server on a nats-server: a gateway, and workers that are processes of their own.
+//! Our server on a nats-server: a gateway, and workers that are processes of their own or one inside it.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ pub(crate) struct Distributed<'a> {
     pub(crate) workers: usize,
     /// Runs at once of each.
     pub(crate) runs_at_once: usize,
+    /// Instead of the worker processes the gateway has one worker inside, which runs as many at once as they would together.
+    pub(crate) is_together: bool,
 }
 
 impl Distributed<'_> {
@@ -32,6 +34,13 @@ impl Distributed<'_> {
             Some(program) => Err(format!("{} is missing: {}", program.display(), ours::BUILD).into()),
             None => Ok(()),
         }
+    }
+
+    /// What a worker takes, and how.
+    fn serve(&self, command: &mut Command, runs_at_once: usize) {
+        command.args(["--tags", SERVED, "--flow-resolver", "bench_flows:get_flow"]);
+        command.arg("--python").arg(&self.python);
+        command.args(["--concurrency", &runs_at_once.to_string()]);
     }
 
     fn command(&self, program: &PathBuf, stack: &tempfile::TempDir) -> Command {
@@ -68,20 +77,23 @@ impl Subject for Distributed<'_> {
         let mut command = self.command(&self.places.server, &data);
         command.args(["up", "--host", "127.0.0.1", "--port", &address.port().to_string()]);
         command.args(["--nats-url", &url]);
+        let is_together = self.is_together && !only_gateway;
+        if is_together {
+            self.serve(command.arg("--with-worker"), self.workers * self.runs_at_once);
+        }
         let gateway = timed_start(address, || Process::start("ours-gateway", &mut command, logs)).await?;
 
         let mut others = vec![nats];
-        let workers = if only_gateway { 0 } else { self.workers };
+        let workers = if only_gateway || is_together { 0 } else { self.workers };
         for number in 0..workers {
             let name = format!("ours-worker-{number}");
             let mut command = self.command(&self.places.worker, &data);
-            command.args(["--nats-url", &url, "--tags", SERVED, "--worker-id", &name]);
-            command.args(["--flow-resolver", "bench_flows:get_flow"]).arg("--python").arg(&self.python);
-            command.args(["--concurrency", &self.runs_at_once.to_string()]);
+            command.args(["--nats-url", &url, "--worker-id", &name]);
+            self.serve(&mut command, self.runs_at_once);
             others.push(Process::start(&name, &mut command, logs)?);
         }
         let stack = Stack::new(address, gateway, others, Some(storage), data);
-        stack.wait_for_workers(workers).await?;
+        stack.wait_for_workers(workers.max(usize::from(is_together))).await?;
         Ok(stack)
     }
 

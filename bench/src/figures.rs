@@ -158,6 +158,7 @@ pub(crate) enum Metric {
     Submit,
     EndToEnd,
     EndToEndByName,
+    EndToEndTogether,
     SingleRun,
     ChainStep,
     ChainWhole,
@@ -197,6 +198,7 @@ impl Metric {
             Self::Submit => "submit, 16 connections, 5 s",
             Self::EndToEnd => "end to end, one no-op task, as flow.yaml",
             Self::EndToEndByName => "end to end, one no-op task, by name (resolver)",
+            Self::EndToEndTogether => "end to end, as flow.yaml, gateway and worker in one process",
             Self::SingleRun => "one run, idle system: submitted → seen COMPLETED",
             Self::ChainStep => "chain of 40: a step",
             Self::ChainWhole => "chain of 40, whole: submitted → seen COMPLETED",
@@ -271,6 +273,7 @@ impl Metric {
             Self::Submit
             | Self::EndToEnd
             | Self::EndToEndByName
+            | Self::EndToEndTogether
             | Self::Commands
             | Self::EventStreams
             | Self::LogLines { .. }

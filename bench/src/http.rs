@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use crate::Failure;
 
 /// The original's list of 20,000 runs takes seconds; nothing takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where a server listens.
 pub(crate) type Address = SocketAddr;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use hyper::{Request, StatusCode};
 
-use crate::http::{Address, Answer, Connection};
+use crate::http::{Address, Answer};
+use crate::wire::Wire;
 use crate::{Failure, clock};
 
 /// What came of a loop.
@@ -68,9 +69,9 @@ async fn run(
     let outcome = RefCell::new(Outcome::default());
     let seen = RefCell::new(seen);
     let one = async || -> Result<(), Failure> {
-        let mut connection = Connection::open(address).await?;
+        let mut wire = Wire::open(address).await?;
         while let Some(request) = take() {
-            let answer = connection.send(request?).await;
+            let answer = wire.send(&request?).await;
             let arrived = clock::now();
             let problem = match &answer {
                 Ok(answer) if answer.status == StatusCode::OK => {

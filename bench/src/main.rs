@@ -27,6 +27,7 @@ mod tagged;
 mod tape;
 mod targets;
 mod trial;
+mod wire;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -109,6 +110,7 @@ async fn bench() -> Result<ExitCode, Failure> {
         sync: Sync::Default,
         workers: WORKERS,
         runs_at_once: args.runs_at_once,
+        is_together: false,
     };
     let measured = tokio::time::timeout(PATIENCE, async {
         let figures = match &original {
@@ -162,7 +164,8 @@ async fn bench() -> Result<ExitCode, Failure> {
 async fn measure_growth(args: &Args, places: &Places, python: PathBuf) -> Result<ExitCode, Failure> {
     let machine = machine::describe(places)?;
     let ours = Ours::new(places, python.clone())?;
-    let on_nats = Distributed { places, python, sync: Sync::Default, workers: WORKERS, runs_at_once: 1 };
+    let (workers, runs_at_once, is_together) = (WORKERS, 1, false);
+    let on_nats = Distributed { places, python, sync: Sync::Default, workers, runs_at_once, is_together };
     let curves = measure::growth::measure(&args.growth, args.largest, &ours, &on_nats).await;
     let tables: Vec<String> = curves.iter().map(measure::growth::Curve::markdown).collect();
     print(&format!("{machine}\n\n{}", tables.join("\n")))?;

@@ -108,6 +108,9 @@ pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {
     let list = Metric::List { stored: STORED };
     let naps = |workers| middle(ours, Metric::Naps { workers });
     let cancel = ours.of.get(&Metric::Cancel).and_then(|figure| figure.p99);
+    let together = middle(ours, Metric::EndToEndTogether)
+        .zip(middle(original, Metric::EndToEnd))
+        .map(|(ours, original)| ours / original);
     let mut verdicts = vec![at_least("submit at least 0.6× the bare loop", share(Metric::Submit), 0.6)];
     match trial.sync {
         Sync::Default => verdicts.extend([
@@ -115,6 +118,11 @@ pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {
             at_least(
                 "end to end at least 10× the rate of the original",
                 times(Metric::EndToEnd, original),
+                10.0,
+            ),
+            at_least(
+                "end to end, gateway and worker in one process, at least 10× the rate of the original",
+                together,
                 10.0,
             ),
             at_least(

@@ -72,6 +72,9 @@ async fn measure_one(
     }
     let ours = Distributed { sync, ..ours.clone() };
     trial.ours = nats::measure(&ours, sync, parts, &Figures::default()).await;
+    if parts.include(Part::NatsRuns) {
+        trial.ours.add(nats::together(&ours, sync).await);
+    }
     if parts.include(Part::NatsWorkers) {
         trial.ours.add(nats::workers(&ours, sync).await);
     }

@@ -86,6 +86,29 @@ pub(crate) async fn workers(ours: &Distributed<'_>, sync: Sync) -> Figures {
     figures
 }
 
+/// Runs when one process of ours is gateway and worker.
+pub(crate) async fn together(ours: &Distributed<'_>, sync: Sync) -> Figures {
+    progress(Distributed::NAME, &format!("{}, one process, {sync}", Part::NatsRuns.name()));
+    let mut figures = Figures::default();
+    if let Err(error) =
+        measure_together(&Distributed { is_together: true, ..ours.clone() }, &mut figures).await
+    {
+        figures.problems.push(error.to_string());
+    }
+    figures
+}
+
+async fn measure_together(ours: &Distributed<'_>, figures: &mut Figures) -> Result<(), Failure> {
+    let stack = ours.start(false).await?;
+    runs::warm_up(stack.address).await?;
+    let noop = flows::noop();
+    let as_yaml = || http::submit_yaml(noop.name, SERVED, &noop.yaml);
+    let count = ours.sizes().throughput_runs;
+    figures.keep(Metric::EndToEndTogether, runs::throughput(stack.address, count, as_yaml).await);
+    stack.stop().await;
+    Ok(())
+}
+
 /// Commands to nodes from outside, through our gateway.
 pub(crate) async fn commands(ours: &Distributed<'_>, sync: Sync) -> Figures {
     progress(Distributed::NAME, &format!("{}, {sync}", Part::NatsCommands.name()));

@@ -13,7 +13,7 @@ use pyoco_core::state::State;
 const MOST: usize = 10_000;
 
 /// One execution: locked while a command on it is decided and appended.
-pub(crate) type Entry = Arc<tokio::sync::Mutex<Option<State>>>;
+pub(crate) type Entry = Arc<tokio::sync::Mutex<Option<Box<State>>>>;
 
 #[derive(Default)]
 pub(crate) struct Cache {

@@ -136,7 +136,7 @@ impl Engine {
         execution: &ExecutionId,
         requests: &[Request],
         durability: Durability,
-        slot: &mut MutexGuard<'_, Option<State>>,
+        slot: &mut MutexGuard<'_, Option<Box<State>>>,
     ) -> Result<(Vec<Result<Answer, EngineError>>, Option<Promise>), EngineError> {
         // A key finds itself in the log after a time-out; without one nobody can tell.
         let keyed = requests.iter().all(|request| request.id.is_some());
@@ -155,7 +155,7 @@ impl Engine {
         execution: &ExecutionId,
         durability: Durability,
         keyed: bool,
-        slot: &mut MutexGuard<'_, Option<State>>,
+        slot: &mut MutexGuard<'_, Option<Box<State>>>,
         mut decide: impl FnMut(&mut Batch<'_>) -> Decided<T> + Send,
     ) -> Result<(Decided<T>, Option<Promise>), EngineError> {
         for attempt in 0..TRIES {
@@ -289,13 +289,13 @@ impl Engine {
     }
 
     /// Folds the log of an execution.
-    pub(crate) async fn load(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+    pub(crate) async fn load(&self, execution: &ExecutionId) -> Result<Box<State>, EngineError> {
         let records = self.store.read(execution, Version(0)).await?;
         fold(execution, &records)
     }
 
     /// Folds the log of an execution as it can be had soonest.
-    async fn load_soon(&self, execution: &ExecutionId) -> Result<State, EngineError> {
+    async fn load_soon(&self, execution: &ExecutionId) -> Result<Box<State>, EngineError> {
         let records = self.store.peek(execution).await?;
         fold(execution, &records)
     }
@@ -324,14 +324,16 @@ impl Engine {
         let mut slot = entry.lock().await;
         let state = self.bring_up(execution, slot.take()).await?;
         self.hub.changed(execution, state.version);
-        *slot = Some(state.clone());
-        Ok(state)
+        let seen = State::clone(&state);
+        *slot = Some(state);
+        Ok(seen)
     }
 }
 
-fn fold(execution: &ExecutionId, records: &[StoredRecord]) -> Result<State, EngineError> {
+fn fold(execution: &ExecutionId, records: &[StoredRecord]) -> Result<Box<State>, EngineError> {
     let bytes = records.iter().map(|record| record.bytes.as_slice());
     State::from_log(execution.clone(), bytes)
+        .map(Box::new)
         .map_err(|error| EngineError::Log { execution: execution.clone(), error })
 }
 

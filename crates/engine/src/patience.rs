@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, timeout_at};
 
 use crate::Engine;
 
@@ -18,10 +19,15 @@ impl Engine {
     }
 
     /// What something gives, or nothing if it takes too long; it is dropped then.
-    pub(crate) async fn in_time<T>(&self, over: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    pub(crate) fn in_time<T>(
+        &self,
+        over: Option<Instant>,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Option<T>> {
+        // Not an async function: that would have room for the work twice, and every caller would move it.
         match over {
-            Some(over) => tokio::time::timeout_at(over, work).await.ok(),
-            None => Some(work.await),
+            Some(over) => timeout_at(over, work).map(Result::ok).left_future(),
+            None => work.map(Some).right_future(),
         }
     }
 }

@@ -85,7 +85,7 @@ impl Foreign {
 impl Engine {
     /// Listens to what others write about an execution, for as long as it is kept. `None` if nobody else can.
     pub async fn listen(&self, execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
-        self.store.listen(execution).await
+        self.store.listen(execution, self.clock.now()).await
     }
 
     /// Takes in what was heard, however long the store is away: a cancel may stand nowhere else.

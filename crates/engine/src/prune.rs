@@ -111,14 +111,14 @@ impl Engine {
         let mut removals = Vec::with_capacity(places.len());
         // In a store of this process alone nobody writes to them until they are gone. In a shared one others may, and the store finds
         // out; there nobody here is kept waiting for servers.
-        let mut held: Vec<OwnedMutexGuard<Option<State>>> = Vec::new();
+        let mut held: Vec<OwnedMutexGuard<Option<Box<State>>>> = Vec::new();
         for EndedPlace { execution, .. } in places {
             let mut slot = self.cache.entry(&execution).lock_owned().await;
             let state = match self.bring_up(&execution, slot.take()).await {
                 Err(error) if error.is_hopeless() => None,
                 state => Some(state?),
             };
-            match self.fate(prune, &execution, state.as_ref()).await {
+            match self.fate(prune, &execution, state.as_deref()).await {
                 Ok(Fate::Goes(removal)) => removals.push(removal),
                 Ok(Fate::Stays) => {
                     // Its row says less than its log.

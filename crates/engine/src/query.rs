@@ -41,15 +41,15 @@ impl Engine {
     pub(crate) async fn bring_up(
         &self,
         execution: &ExecutionId,
-        known: Option<State>,
-    ) -> Result<State, EngineError> {
+        known: Option<Box<State>>,
+    ) -> Result<Box<State>, EngineError> {
         let mut state = match known {
             // Nobody else has written since.
             Some(state) if self.store.is_exclusive() || pyoco_faults::is_planted("decide-stale") => {
                 return Ok(state);
             }
             Some(state) => state,
-            None => State::absent(execution.clone()),
+            None => Box::new(State::absent(execution.clone())),
         };
         let Some(records) = self.store.read_on(execution, state.version).await? else {
             // It was removed, and there may be another one of this name by now.

@@ -153,7 +153,8 @@ impl Engine {
                 let may_be_there = may_be_there || self.doubts.has(&execution);
                 if may_be_there
                     && !may_be_repeated
-                    && self.in_time(over, self.refuse(execution.clone())).await.is_none()
+                    // On the heap: it is rare, and whoever moves this future would move the room for it too.
+                    && self.in_time(over, Box::pin(self.refuse(execution.clone()))).await.is_none()
                 {
                     self.refused.add(&execution);
                 }
@@ -238,7 +239,7 @@ impl Engine {
         execution: &ExecutionId,
         request: &Request,
         durability: Durability,
-        mut slot: MutexGuard<'_, Option<State>>,
+        mut slot: MutexGuard<'_, Option<Box<State>>>,
     ) -> Result<Answer, EngineError> {
         let requests = std::slice::from_ref(request);
         let (mut answers, promise) = self.append_some(execution, requests, durability, &mut slot).await?;
@@ -261,7 +262,7 @@ impl Engine {
     /// A name that nobody has used has no log to read. Were it used after all, the append would find out.
     async fn unused(&self, execution: ExecutionId) -> ExecutionId {
         let entry = self.cache.entry(&execution);
-        entry.lock().await.get_or_insert_with(|| State::absent(execution.clone()));
+        entry.lock().await.get_or_insert_with(|| Box::new(State::absent(execution.clone())));
         execution
     }
 }

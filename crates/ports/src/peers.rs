@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_core::time::Timestamp;
 use serde_json::Value;
 
 use crate::StoreError;
@@ -9,8 +10,13 @@ use crate::StoreError;
 /// Snapshots that others write. A store that nobody else can write to has nothing to tell, which is what the defaults say.
 #[async_trait]
 pub trait Peers: Send + Sync {
-    /// Listens to one execution for as long as the listener is kept. `None` if nobody else can change it.
-    async fn listen(&self, _execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
+    /// Listens to one execution for as long as the listener is kept. `None` if nobody else can change it. A store that knows how old the
+    /// execution is by `now` need not look for what was written before.
+    async fn listen(
+        &self,
+        _execution: &ExecutionId,
+        _now: Timestamp,
+    ) -> Result<Option<Box<dyn Listening>>, StoreError> {
         Ok(None)
     }
 

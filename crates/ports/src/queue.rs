@@ -37,7 +37,8 @@ pub trait WorkQueue: Send + Sync {
     async fn extend(&self, delivery: &Delivery, lease: Millis, now: Timestamp) -> Result<(), StoreError>;
 
     /// The job is done: MUST NOT be delivered again. `[queue/ack]` An acknowledgement is not fenced: whoever sends one for a
-    /// job removes it, so only the holder of the claim may.
+    /// job removes it, so only the holder of the claim may. Nobody need wait for it: one that is lost with a connection means that the job
+    /// comes again, and is found to be done.
     async fn ack(&self, delivery: &Delivery) -> Result<(), StoreError>;
 
     /// The job goes back: MUST be delivered again once `delay` is over, and not before. `[queue/nak]`

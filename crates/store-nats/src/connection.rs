@@ -146,13 +146,13 @@ impl Connection {
         let mut line = self.line.clone();
         self.check(operation)?;
         let lost = line.borrow_and_update().lost;
-        let mut request = Request::new().payload(payload).timeout(Some(self.patience));
+        // Ours is the only patience: a timer for each of the two would be one too many.
+        let mut request = Request::new().payload(payload).timeout(None);
         if let Some(headers) = headers.into_map() {
             request = request.headers(headers);
         }
         let answer = self.client.send_request(subject.to_owned(), request);
         let answered = tokio::select! {
-            // The library's patience begins when it has taken the request; ours before.
             answer = tokio::time::timeout(self.patience, answer) => match answer {
                 Ok(answer) => answer.map_err(|error| error::request(operation, error)),
                 Err(_) => Err(StoreError::plain(ErrorKind::Timeout, operation)),

@@ -10,7 +10,7 @@ use pyoco_core::ids::ExecutionId;
 use pyoco_ports::{ErrorKind, IndexRow, RunIndex, StoreError};
 
 /// So many rows go into the index without anybody looking. Few, because whoever looks waits for them.
-const ENOUGH: usize = 256;
+const ENOUGH: usize = 1_024;
 /// So many wait at most; whoever brings more waits until they are in the index.
 const MOST: usize = 4_096;
 
@@ -40,7 +40,7 @@ impl Gathered {
     /// Puts a row, unless a newer one waits already.
     pub(crate) async fn put(self: &Arc<Self>, row: IndexRow) -> Result<(), StoreError> {
         if self.is_full() {
-            self.settle().await?;
+            Box::pin(self.settle()).await?;
         }
         let mut waiting = self.waiting();
         if waiting.rows.get(&row.execution).is_some_and(|(_, known)| known.version > row.version) {
@@ -80,22 +80,30 @@ impl Gathered {
     async fn settle(&self) -> Result<(), StoreError> {
         // Those that another one is just putting there are waited for.
         let _turn = self.turn.lock().await;
-        let (until, mut rows) = {
-            let waiting = self.waiting();
-            (waiting.come, waiting.rows.values().map(|(_, row)| row.clone()).collect::<Vec<_>>())
-        };
+        let until = self.waiting().come;
+        let rows = self.rows_until(until);
         if rows.is_empty() {
             return Ok(());
         }
-        // Names rise with time, so neighbours stand in the same pages.
-        rows.sort_unstable_by(|one, other| one.execution.cmp(&other.execution));
-        match self.index.put_all(rows.clone()).await {
+        match self.index.put_all(rows).await {
             // One row that does not fit must not keep the others out.
-            Err(error) if error.kind == ErrorKind::Internal => self.put_those_that_fit(rows).await?,
+            Err(error) if error.kind == ErrorKind::Internal => {
+                self.put_those_that_fit(self.rows_until(until)).await?;
+            }
             put => put?,
         }
         self.waiting().rows.retain(|_, (come, _)| *come > until);
         Ok(())
+    }
+
+    /// What has come until then and waits. Names rise with time, so neighbours stand in the same pages.
+    fn rows_until(&self, until: u64) -> Vec<IndexRow> {
+        let waiting = self.waiting();
+        let come = waiting.rows.values().filter(|(come, _)| *come <= until);
+        let mut rows: Vec<IndexRow> = come.map(|(_, row)| row.clone()).collect();
+        drop(waiting);
+        rows.sort_unstable_by(|one, other| one.execution.cmp(&other.execution));
+        rows
     }
 
     async fn put_those_that_fit(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {

@@ -133,6 +133,12 @@ impl Found {
     }
 }
 
+impl std::fmt::Debug for LocalIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalIndex").finish_non_exhaustive()
+    }
+}
+
 impl LocalIndex {
     pub(crate) fn new(
         connection: &Arc<Connection>,
@@ -169,6 +175,19 @@ impl LocalIndex {
         let settled = (self.bucket(), revision);
         if self.inner.settled.get(execution).is_none_or(|known| known < settled) {
             self.inner.settled.put(execution.clone(), settled);
+        }
+    }
+
+    /// The snapshot of a run as this store has written it, if it was the last to do so.
+    pub(crate) fn mine(&self, execution: &ExecutionId) -> Option<Revision> {
+        self.known(execution).filter(|known| known.author == Author::Me).map(|known| known.revision)
+    }
+
+    /// Somebody of ours says where the first snapshot of a run stands. What is known already may be newer.
+    pub(crate) fn told(&self, execution: &ExecutionId, revision: Revision) {
+        if self.known(execution).is_none() {
+            let known = Known { bucket: self.bucket(), revision, version: Version(1), author: Author::Us };
+            self.inner.known.put(execution.clone(), known);
         }
     }
 
@@ -328,8 +347,9 @@ impl LocalIndex {
             let after = match self.plan(row) {
                 Plan::Write(after) => after,
                 Plan::Leave => return Ok(()),
+                // On the heap, like what else is rare here: a future is moved with the room for all that it may wait for.
                 Plan::Look => {
-                    self.learn(&row.execution).await?;
+                    Box::pin(self.learn(&row.execution)).await?;
                     continue;
                 }
             };
@@ -346,9 +366,9 @@ impl LocalIndex {
                     self.inner.known.put(row.execution.clone(), known);
                     return Ok(());
                 }
-                Err(PublishError::WrongLastSequence) => self.learn(&row.execution).await?,
+                Err(PublishError::WrongLastSequence) => Box::pin(self.learn(&row.execution)).await?,
                 Err(PublishError::NoStream) => {
-                    resources::ensure_buckets(&self.inner.connection, &self.inner.settings).await?;
+                    Box::pin(resources::ensure_buckets(&self.inner.connection, &self.inner.settings)).await?;
                     self.inner.known.remove(&row.execution);
                 }
                 Err(PublishError::Store(error)) => {

@@ -20,6 +20,7 @@
 mod audit;
 pub mod backup;
 mod blobs;
+mod carried;
 pub mod cluster;
 mod connection;
 mod dead_letters;

@@ -14,6 +14,7 @@ use pyoco_ports::{
 };
 use serde::Deserialize as _;
 
+use crate::carried::First;
 use crate::error::{self, PublishError};
 use crate::message::{Headers, Stored};
 use crate::recent::Recent;
@@ -83,7 +84,8 @@ impl EventLog for NatsStore {
             let sequence = match behind {
                 Some(sequence) => sequence,
                 None => {
-                    let Head { version: actual, sequence } = self.end_of_log(APPEND, &execution).await?;
+                    let Head { version: actual, sequence } =
+                        Box::pin(self.end_of_log(APPEND, &execution)).await?;
                     if actual != expected {
                         return Err(AppendError::Conflict { expected, actual });
                     }
@@ -94,6 +96,10 @@ impl EventLog for NatsStore {
             match self.connection.publish(APPEND, names::EVENTS, &subject, headers, payload.clone()).await {
                 Ok(published) => {
                     let head = Head { version: expected.next(), sequence: published.sequence };
+                    // A large one is not in its message.
+                    if expected == Version(0) && !payload.is_empty() {
+                        self.carried.begun(&execution, published.sequence, &payload);
+                    }
                     self.log.0.put(execution, head);
                     return Ok(Appended { left: Some(Box::new(append)), promise: None });
                 }
@@ -128,18 +134,20 @@ impl EventLog for NatsStore {
         Ok(self.records_after(execution, after, limit).await?.unwrap_or_default())
     }
 
-    /// Most runs that somebody looks at first have one record, and whoever is nearest has it. Those with more are read as ever.
+    /// Most runs that somebody looks at first have one record: their job has brought it, or whoever is nearest has it. Those with more are
+    /// read as ever.
     async fn peek(&self, execution: &ExecutionId) -> Result<Vec<StoredRecord>, StoreError> {
+        if let Some(First { sequence, bytes }) = self.carried.record(execution) {
+            self.met_first(execution, sequence);
+            return Ok(vec![StoredRecord { version: Version(1), bytes: bytes.into() }]);
+        }
         if self.resources.is_events_direct
             && let Ok(Some(last)) =
                 self.connection.nearest(READ, names::EVENTS, &names::events(execution)).await
             && is_first(&last)
         {
-            let head = Head { version: Version(1), sequence: last.sequence };
-            if self.log.0.get(execution).is_none() {
-                self.log.0.put(execution.clone(), head);
-            }
-            return Ok(vec![self.record(head.version, last).await?]);
+            self.met_first(execution, last.sequence);
+            return Ok(vec![self.record(Version(1), last).await?]);
         }
         self.read(execution, Version(0)).await
     }
@@ -227,6 +235,13 @@ impl NatsStore {
         Ok(Some(records))
     }
 
+    /// The first record of a log was met. What is known already may be newer.
+    fn met_first(&self, execution: &ExecutionId, sequence: u64) {
+        if self.log.0.get(execution).is_none() {
+            self.log.0.put(execution.clone(), Head { version: Version(1), sequence });
+        }
+    }
+
     /// What was known of a log is worth nothing any more.
     pub(crate) fn forget_head(&self, execution: &ExecutionId) {
         self.log.0.remove(execution);
@@ -243,7 +258,7 @@ impl NatsStore {
         if bytes.len() <= LARGE.min(self.connection.max_payload().saturating_sub(ROOM)) {
             return Ok((headers, bytes.into()));
         }
-        let digest = self.put_blob(execution, &bytes).await?;
+        let digest = Box::pin(self.put_blob(execution, &bytes)).await?;
         Ok((headers.digest(BLOB, &digest), Bytes::new()))
     }
 

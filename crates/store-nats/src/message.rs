@@ -46,8 +46,13 @@ impl Headers {
     /// With any text, encoded.
     #[must_use]
     pub(crate) fn text(self, name: &'static str, text: &str) -> Self {
-        let encoded = URL_SAFE_NO_PAD.encode(text);
-        self.checked(name, &encoded)
+        self.bytes(name, text.as_bytes())
+    }
+
+    /// With any bytes, encoded.
+    #[must_use]
+    pub(crate) fn bytes(self, name: &'static str, bytes: &[u8]) -> Self {
+        self.checked(name, &URL_SAFE_NO_PAD.encode(bytes))
     }
 
     /// The stream that must take it, whose name was checked when the store was opened.
@@ -94,7 +99,12 @@ impl Headers {
 
     /// A text that was put in encoded.
     pub(crate) fn get_text(&self, name: &'static str) -> Option<String> {
-        String::from_utf8(URL_SAFE_NO_PAD.decode(self.get(name)?).ok()?).ok()
+        String::from_utf8(self.get_bytes(name)?).ok()
+    }
+
+    /// Bytes that were put in encoded.
+    pub(crate) fn get_bytes(&self, name: &'static str) -> Option<Vec<u8>> {
+        URL_SAFE_NO_PAD.decode(self.get(name)?).ok()
     }
 
     /// As the library wants them.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use pyoco_core::ids::ExecutionId;
+use pyoco_core::time::Timestamp;
 use pyoco_ports::{Heard, Listening, News, Peers, StoreError};
 use serde_json::Value;
 
@@ -10,8 +11,12 @@ use crate::feed::Hearing;
 
 #[async_trait]
 impl Peers for NatsStore {
-    async fn listen(&self, execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
-        Ok(Some(Box::new(self.hear(execution))))
+    async fn listen(
+        &self,
+        execution: &ExecutionId,
+        now: Timestamp,
+    ) -> Result<Option<Box<dyn Listening>>, StoreError> {
+        Ok(Some(Box::new(self.hear(execution, now))))
     }
 
     async fn snapshot(&self, execution: &ExecutionId) -> Result<Option<News>, StoreError> {

@@ -7,6 +7,7 @@ use pyoco_ports::RunIndex;
 
 use crate::Settings;
 use crate::audit::{Written, written};
+use crate::carried::Carried;
 use crate::connection::Connection;
 use crate::dead_letters::{SeenLetters, seen_letters};
 use crate::error::OpenError;
@@ -31,6 +32,7 @@ pub struct NatsStore {
     pub(crate) queue: Queue,
     pub(crate) workers: Arc<Workers>,
     pub(crate) index: LocalIndex,
+    pub(crate) carried: Arc<Carried>,
     pub(crate) graphs: KnownGraphs,
     pub(crate) letters: SeenLetters,
     pub(crate) audited: Written,
@@ -54,13 +56,16 @@ impl NatsStore {
         if index.is_some() {
             shelf.keep_tidy();
         }
+        let index = LocalIndex::new(&connection, &settings, index);
+        let carried = Carried::new(&index);
         Ok(Arc::new(Self {
             log: Heads::new(),
             look: Look::default(),
             task_logs: Ends::new(),
-            queue: Queue::new(&connection, &settings),
+            queue: Queue::new(&connection, &settings, &carried),
             workers: Arc::new(Workers::new(&connection, &settings)),
-            index: LocalIndex::new(&connection, &settings, index),
+            index,
+            carried,
             graphs: KnownGraphs::default(),
             letters: seen_letters(),
             audited: written(),

@@ -476,7 +476,7 @@ async fn whoever_has_a_run_in_hand_hears_of_a_cancel_at_once() {
     let other = Other::connect(&server).await;
     let (worker, gateway) = (open(&server).await, open(&server).await);
     publish(&gateway, row("e", 1)).await;
-    let mut hearing = worker.hear(&execution("e"));
+    let mut hearing = worker.hear(&execution("e"), Timestamp::from_micros(0));
     let mut next = async || tokio::time::timeout(runs::SOON, hearing.next()).await.unwrap().unwrap().news;
     assert_eq!(next().await, News::Ours(Version(1)), "what stands there already");
     // Of a gateway of ours.
@@ -512,7 +512,7 @@ async fn whoever_has_a_run_in_hand_hears_what_was_written_before_and_while_the_l
     let cable = Cable::to(&server).await;
     let worker = NatsStore::open(Settings::new(&[&cable.address]), None).await.unwrap();
     put(&other, "e", &foreign("e", "PENDING")).await;
-    let mut hearing = worker.hear(&execution("e"));
+    let mut hearing = worker.hear(&execution("e"), Timestamp::from_micros(0));
     let mut status = async || {
         let heard = tokio::time::timeout(runs::SOON, hearing.next()).await.unwrap().unwrap();
         let News::Foreign { snapshot, .. } = heard.news else { panic!("{heard:?}") };

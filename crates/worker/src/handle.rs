@@ -99,7 +99,7 @@ impl Shared {
             Err(error) => {
                 let worker_id = &self.options.worker;
                 notice!(error, Notice::InvalidJob, %worker_id, tag = %delivery.tag, reason = %error);
-                self.fail_if_known(&delivery, &error).await;
+                Box::pin(self.fail_if_known(&delivery, &error)).await;
                 // First the letter, then the message: dying in between repeats the letter, which is kept once.
                 match self.bury(&delivery, &error).await {
                     Ok(()) => self.answer(delivery, Answer::Refuse),
@@ -161,7 +161,7 @@ impl Shared {
         }
         if seen.phase == Phase::Absent && self.engine.store().wants_snapshots() {
             // Other implementations share the queue: one of them has accepted it.
-            self.engine.adopt_job(&message.run_id, message.adopted(&delivery.tag)).await?;
+            Box::pin(self.engine.adopt_job(&message.run_id, message.adopted(&delivery.tag))).await?;
             seen = self.engine.glance(&message.run_id, Seen::of).await?;
         }
         if seen.phase == Phase::Created {
@@ -187,7 +187,9 @@ impl Shared {
                 Some(Ok(outfit)) => outfit,
                 // Nothing of it is claimed yet: another worker may have it at once.
                 None => return Ok((Answer::Nak(Millis(0)), None)),
-                Some(Err(error)) => return self.cannot_equip(message, delivery, &seen, error).await,
+                Some(Err(error)) => {
+                    return Box::pin(self.cannot_equip(message, delivery, &seen, error)).await;
+                }
             },
             // Nothing of it is started any more.
             Phase::Absent
@@ -201,7 +203,7 @@ impl Shared {
         let plan = match (seen.has_plan, seen.phase) {
             (false, Phase::Started) => match self.flows.plan(message, outfit.folder.as_deref()).await {
                 Ok(plan) => Some(plan),
-                Err(error) => return self.cannot_load(message, delivery, &error).await,
+                Err(error) => return Box::pin(self.cannot_load(message, delivery, &error)).await,
             },
             (true | false, _) => None,
         };
@@ -366,7 +368,8 @@ impl Shared {
     async fn attend_to_others(&self, listening: Option<Box<dyn Listening>>) -> Infallible {
         if let Some(mut listening) = listening {
             while let Some(heard) = listening.next().await {
-                self.engine.heed(&heard).await;
+                // On the heap, like all that is rare here: whoever moves the future of a run moves the room for it too.
+                Box::pin(self.engine.heed(&heard)).await;
             }
         }
         std::future::pending().await
@@ -397,7 +400,7 @@ impl Shared {
         loop {
             tokio::time::sleep(self.options.run_heartbeat_every).await;
             // Advisory: the next one comes soon.
-            let _ = self.engine.beat(&message.run_id).await;
+            let _ = Box::pin(self.engine.beat(&message.run_id)).await;
         }
     }
 

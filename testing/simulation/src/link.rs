@@ -357,7 +357,11 @@ impl WorkerRegistry for Link {
 
 #[async_trait]
 impl Peers for Link {
-    async fn listen(&self, execution: &ExecutionId) -> Result<Option<Box<dyn Listening>>, StoreError> {
+    async fn listen(
+        &self,
+        execution: &ExecutionId,
+        _now: Timestamp,
+    ) -> Result<Option<Box<dyn Listening>>, StoreError> {
         if !self.world.is_shared {
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_nats::Subscriber;
 use futures_util::StreamExt as _;
 use pyoco_core::ids::{ExecutionId, Version};
+use pyoco_core::time::Timestamp;
 use pyoco_ports::{Heard, News};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -49,8 +50,8 @@ enum Ear {
 }
 
 impl NatsStore {
-    /// Listens to a run. What stands in the bucket already is told first.
-    pub fn hear(&self, execution: &ExecutionId) -> Hearing {
+    /// Listens to a run. What stands in the bucket already is told first, unless it was submitted a moment ago.
+    pub fn hear(&self, execution: &ExecutionId, now: Timestamp) -> Hearing {
         let mut line = self.connection.line();
         line.mark_unchanged();
         Hearing {
@@ -63,7 +64,7 @@ impl NatsStore {
             closing: self.connection.closing().clone(),
             told: 0,
             version: Version(0),
-            looks: 1,
+            looks: u32::from(!self.carried.is_young(execution, now)),
         }
     }
 }

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::consumer::Consumer;
-use super::pull::{Ask, End, Pull, Wanted};
+use super::pull::{Ask, End, Inbox, Pull, Wanted};
+use crate::carried::Carried;
 use crate::connection::Connection;
 use crate::message::Headers;
 use crate::{Settings, resources};
@@ -26,6 +27,7 @@ const UNWANTED_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Common {
     pub(super) connection: Arc<Connection>,
     pub(super) settings: Arc<Settings>,
+    pub(super) carried: Arc<Carried>,
     /// Something came that was not asked for at that moment.
     pub(super) arrived: Notify,
     /// Pulls on their way, and messages on their way back.
@@ -35,10 +37,11 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn new(connection: Arc<Connection>, settings: Arc<Settings>) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, settings: Arc<Settings>, carried: Arc<Carried>) -> Self {
         Self {
             connection,
             settings,
+            carried,
             arrived: Notify::new(),
             tasks: TaskTracker::new(),
             stream: AtomicI64::new(0),
@@ -50,6 +53,15 @@ impl Common {
         format!("{} {reply}", self.stream.load(Ordering::Relaxed))
     }
 
+    /// Says that a message is done, and waits for nobody: lost, the job comes again and is found to be done. What was said before the
+    /// connection is closed is sent.
+    pub(super) async fn done(&self, operation: &'static str, delivery: &Delivery) -> Result<(), StoreError> {
+        match self.way_back(delivery) {
+            Some(reply) => self.connection.send(operation, reply, None, Bytes::from_static(b"+ACK")).await,
+            None => Ok(()),
+        }
+    }
+
     /// Answers a message and waits until the server has heard it.
     pub(super) async fn answer(
         &self,
@@ -57,13 +69,20 @@ impl Common {
         delivery: &Delivery,
         word: impl Into<Bytes> + Send,
     ) -> Result<(), StoreError> {
-        // One that this store did not give out is nobody's.
-        let Some((stream, reply)) = delivery.receipt.split_once(' ') else { return Ok(()) };
-        // A stream that was made anew counts from 1 again: the answer would be taken for one to another message.
-        if stream != self.stream.load(Ordering::Relaxed).to_string() {
-            return Ok(());
+        match self.way_back(delivery) {
+            Some(reply) => {
+                self.connection.request(operation, reply, Headers::new(), word.into()).await.map(|_| ())
+            }
+            None => Ok(()),
         }
-        self.connection.request(operation, reply, Headers::new(), word.into()).await.map(|_| ())
+    }
+
+    /// Where an answer to a message goes.
+    fn way_back<'a>(&self, delivery: &'a Delivery) -> Option<&'a str> {
+        // One that this store did not give out is nobody's.
+        let (stream, reply) = delivery.receipt.split_once(' ')?;
+        // A stream that was made anew counts from 1 again: the answer would be taken for one to another message.
+        (stream == self.stream.load(Ordering::Relaxed).to_string()).then_some(reply)
     }
 
     /// Makes sure that the stream is there.
@@ -93,6 +112,8 @@ struct State {
     is_watched: bool,
     /// The pull that waits for the next message.
     waiting: Option<Arc<Pull>>,
+    /// Those of pulls that are over.
+    inboxes: Vec<Inbox>,
     /// Nobody will ask any more.
     is_closed: bool,
 }
@@ -191,6 +212,21 @@ impl Lane {
         }
     }
 
+    /// An inbox that nobody uses now, of the line that was lost so often.
+    pub(super) fn inbox(&self, lost: u64) -> Option<Inbox> {
+        let mut state = self.lock();
+        state.inboxes.retain(|inbox| inbox.lost == lost);
+        state.inboxes.pop()
+    }
+
+    /// Keeps an inbox for the next pull.
+    pub(super) fn keep_inbox(&self, inbox: Inbox) {
+        let mut state = self.lock();
+        if !state.is_closed {
+            state.inboxes.push(inbox);
+        }
+    }
+
     /// Keeps messages for whoever takes next.
     pub(super) fn keep(self: &Arc<Self>, deliveries: Vec<Delivery>) {
         if deliveries.is_empty() {
@@ -254,7 +290,10 @@ impl Lane {
 
     /// From here on everything that comes goes back.
     pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.inboxes.clear();
+        drop(state);
         self.common.arrived.notify_waiters();
     }
 }

@@ -20,7 +20,6 @@ use futures_util::future::select_all;
 use pyoco_core::ids::{ExecutionId, Tag, WorkerId};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_ports::{Delivery, Job, StoreError, WorkQueue};
-use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -28,9 +27,9 @@ use self::consumer::Consumer;
 use self::lane::{Common, Lane};
 use self::pull::End;
 use self::sent::Sent;
+use crate::carried::{About, Carried};
 use crate::connection::Connection;
 use crate::error::{self, PublishError};
-use crate::message::Headers;
 use crate::place::Place;
 use crate::{NatsStore, Settings};
 
@@ -55,10 +54,14 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// The queue behind a connection. Nothing is asked before somebody wants something.
-    pub(crate) fn new(connection: &Arc<Connection>, settings: &Arc<Settings>) -> Self {
+    pub(crate) fn new(
+        connection: &Arc<Connection>,
+        settings: &Arc<Settings>,
+        carried: &Arc<Carried>,
+    ) -> Self {
         let parked = tokio::spawn(parked::remove(connection.clone(), settings.clone()));
         Self {
-            common: Arc::new(Common::new(connection.clone(), settings.clone())),
+            common: Arc::new(Common::new(connection.clone(), settings.clone(), carried.clone())),
             lanes: Mutex::default(),
             sent: Sent::default(),
             turn: AtomicUsize::new(0),
@@ -181,11 +184,12 @@ impl Queue {
         const OPERATION: &str = "enqueue";
         let Common { connection, settings, .. } = &*self.common;
         let (stream, subject, body) = (&settings.work_stream, settings.work(&job.tag), Bytes::from(job.body));
-        let publish = || connection.publish(OPERATION, stream, &subject, Headers::new(), body.clone());
+        let headers = self.common.carried.pack(&job.execution);
+        let publish = || connection.publish(OPERATION, stream, &subject, headers.clone(), body.clone());
         let published = match publish().await {
             // Somebody has removed the stream: the queue is only a hint, and this is a new one.
             Err(PublishError::NoStream) => {
-                self.common.find_stream().await?;
+                Box::pin(self.common.find_stream()).await?;
                 publish().await
             }
             published => published,
@@ -266,12 +270,6 @@ impl Queue {
     }
 }
 
-/// The member of a job that says which run it is about.
-#[derive(Deserialize)]
-struct About {
-    run_id: ExecutionId,
-}
-
 /// What a taker has so far. Dropped on the way, it goes back to where it was.
 struct Hand<'a> {
     lanes: &'a [Arc<Lane>],
@@ -324,7 +322,7 @@ impl WorkQueue for NatsStore {
     }
 
     async fn ack(&self, delivery: &Delivery) -> Result<(), StoreError> {
-        self.queue.common.answer("acknowledge a job", delivery, "+ACK").await
+        self.queue.common.done("acknowledge a job", delivery).await
     }
 
     async fn nak(&self, delivery: &Delivery, delay: Millis, _now: Timestamp) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use pyoco_ports::{Delivery, ErrorKind, StoreError};
@@ -13,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::lane::Lane;
+use crate::connection::Connection;
 use crate::place::Place;
 
 /// A pull that does not wait is answered at once, unless as many jobs are in hand as there may be: then the server keeps it
@@ -42,6 +44,29 @@ pub(super) enum End {
     Refused(String),
     /// The connection was lost or closed, or the server does not speak.
     Lost(ErrorKind),
+}
+
+/// Where the answers to a pull come. To begin and end a subscription costs the servers more than a message does, and makes them look anew
+/// at where others go; so one whose pull is over is used again.
+pub(super) struct Inbox {
+    name: String,
+    messages: Subscriber,
+    /// How often the line was lost before it was opened: what was owed on another line is not known.
+    pub(super) lost: u64,
+}
+
+impl Inbox {
+    async fn open(connection: &Connection, operation: &'static str, lost: u64) -> Result<Self, StoreError> {
+        let name = connection.inbox();
+        let messages = connection.subscribe(operation, &name).await?;
+        Ok(Self { name, messages, lost })
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// What has come so far.
@@ -99,16 +124,19 @@ impl Pull {
         };
         let mut line = connection.line();
         let lost = line.borrow_and_update().lost;
-        let inbox = connection.inbox();
-        let mut messages = connection.subscribe(OPERATION, &inbox).await?;
-        connection.send(OPERATION, lane.next_subject(), Some(&inbox), Bytes::from(body.to_string())).await?;
+        let mut inbox = match lane.inbox(lost) {
+            Some(inbox) => inbox,
+            None => Inbox::open(connection, OPERATION, lost).await?,
+        };
+        let body = Bytes::from(body.to_string());
+        connection.send(OPERATION, lane.next_subject(), Some(&inbox.name), body).await?;
         let silence = tokio::time::sleep(limit);
         tokio::pin!(silence);
         while left > 0 {
             let message = tokio::select! {
                 // What has arrived is looked at before anything else ends the pull.
                 biased;
-                message = messages.next() => message,
+                message = inbox.messages.next() => message,
                 () = &mut silence => None,
                 _ = line.wait_for(|line| line.lost != lost) => None,
                 () = connection.closing().cancelled() => None,
@@ -127,7 +155,7 @@ impl Pull {
                 }
                 // A sign of life.
                 Some(100) => {}
-                Some(404 | 408) => return Ok(End::Over),
+                Some(404 | 408) => break,
                 Some(409) => return Ok(refused(message.description.unwrap_or_default())),
                 Some(503) => return Ok(End::Gone),
                 Some(status) => {
@@ -135,6 +163,8 @@ impl Pull {
                 }
             }
         }
+        // The server owes nothing more to this one.
+        lane.keep_inbox(inbox);
         Ok(End::Over)
     }
 
@@ -236,6 +266,7 @@ fn refused(why: String) -> End {
 fn delivery(lane: &Lane, message: async_nats::Message) -> Option<Delivery> {
     let reply = message.reply?;
     let place = Place::read(&reply)?;
+    lane.common().carried.unpack(&place, &message.headers.into(), &message.payload);
     Some(Delivery {
         id: place.job()?,
         tag: lane.tag().clone(),
