@@ -11,7 +11,7 @@ pub(crate) const HELP: &str = "\
 Measures this server and pyoco-server 0.5.1 of PyPI with the same requests, and prints a table.
 
 usage: pyoco-bench [--check] [--only ours|original|peers] [--part PART]... [--peer NAME]... [--python PATH] [--runs-at-once N]
-                   [--largest N]
+                   [--rounds N] [--largest N]
 
   --check         end with 2 when a target is missed or was not measured
   --only WHICH    measure one of the two, or the peers alone
@@ -25,8 +25,9 @@ usage: pyoco-bench [--check] [--only ours|original|peers] [--part PART]... [--pe
                   growth-readers or growth-workers, or growth for these six: what this server costs with more and more of each
   --peer NAME     of the peers only restate, celery, dbos, temporal or prefect
   --python PATH   a Python of version 3.12 or later, instead of the one on the PATH
-  --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 1, as
-                  each of the original's, unless given
+  --runs-at-once N  of each of our two worker processes around a nats-server, and of those that the bare loop stands for; 4
+                  unless given. Each of the original's has one
+  --rounds N      measure what needs a nats-server so often, in turn, and tell the middle one of each figure
   --largest N     leave out larger sizes of growth
 
 example: cargo run --release -p pyoco-bench -- --check
@@ -44,6 +45,7 @@ pub(crate) struct Args {
     /// All, when none is named.
     pub(crate) peers: Vec<String>,
     pub(crate) runs_at_once: usize,
+    pub(crate) rounds: usize,
     pub(crate) growth: Vec<Growth>,
     pub(crate) largest: usize,
 }
@@ -58,7 +60,8 @@ impl Default for Args {
             skip_original: false,
             python: None,
             peers: Vec::new(),
-            runs_at_once: 1,
+            runs_at_once: 4,
+            rounds: 1,
             growth: Vec::new(),
             largest: usize::MAX,
         }
@@ -103,6 +106,10 @@ pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, Fai
                 let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
                 args.runs_at_once = number.ok_or("--runs-at-once takes a number")?;
             }
+            "--rounds" => {
+                let number = words.next().and_then(|word| word.parse().ok()).filter(|number| *number > 0);
+                args.rounds = number.ok_or("--rounds takes a number")?;
+            }
             "--largest" => {
                 let number = words.next().and_then(|word| word.parse().ok());
                 args.largest = number.ok_or("--largest takes a number")?;
@@ -141,6 +148,7 @@ mod tests {
         let args = parse_words(&["--part", "nats-runs", "--runs-at-once", "4"]).expect("fine");
         assert!(args.parts.include_any(&Part::NATS) && !args.parts.include_any(&Part::EMBEDDED));
         assert_eq!(args.runs_at_once, 4);
+        assert_eq!(parse_words(&["--rounds", "3"]).expect("fine").rounds, 3);
         let args = parse_words(&["--part", "growth-lines", "--largest", "1000"]).expect("fine");
         assert_eq!((args.growth, args.largest), (vec![Growth::Lines], 1_000));
         assert_eq!(args.parts, Parts::default());
@@ -151,6 +159,7 @@ mod tests {
         for words in [
             &["--fast"][..],
             &["--runs-at-once", "0"],
+            &["--rounds", "0"],
             &["--largest", "all"],
             &["--only"],
             &["--only", "both"],

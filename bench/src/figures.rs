@@ -334,6 +334,22 @@ impl Figures {
         self.problems.extend(more.problems);
     }
 
+    /// Of several rounds the one in the middle, figure by figure: a machine that others use is not equally fast in all of them.
+    pub(crate) fn middle(rounds: Vec<Self>) -> Self {
+        let mut all: BTreeMap<Metric, Vec<Figure>> = BTreeMap::new();
+        let mut problems = Vec::new();
+        for round in rounds {
+            problems.extend(round.problems);
+            round.of.into_iter().for_each(|(metric, figure)| all.entry(metric).or_default().push(figure));
+        }
+        let middle = |(metric, mut figures): (Metric, Vec<Figure>)| {
+            figures.sort_by(|one, other| one.middle.total_cmp(&other.middle));
+            let middle = figures.len() / 2;
+            figures.into_iter().nth(middle).map(|figure| (metric, figure))
+        };
+        Self { of: all.into_iter().filter_map(middle).collect(), problems }
+    }
+
     /// Keeps a figure. A measurement that failed is told at the end and does not stop the others.
     pub(crate) fn keep(&mut self, metric: Metric, result: Result<Option<Figure>, Failure>) {
         match result {
@@ -355,6 +371,18 @@ mod tests {
         for part in Part::EMBEDDED.into_iter().chain(Part::EXECUTIONS).chain(Part::NATS).chain(Part::BESIDE) {
             assert_eq!(Part::of_name(part.name()), Some(part));
         }
+    }
+
+    #[test]
+    fn of_several_rounds_the_middle_one_is_told() {
+        let round = |rate| Figures {
+            of: [(Metric::Submit, Figure::single(rate, 1, 0))].into(),
+            problems: Vec::new(),
+        };
+        let middle = |rates: &[f64]| Figures::middle(rates.iter().map(|rate| round(*rate)).collect());
+        assert_eq!(middle(&[9.0, 1.0, 5.0]).of[&Metric::Submit].middle, 5.0);
+        assert_eq!(middle(&[3.0]).of[&Metric::Submit].middle, 3.0);
+        assert!(middle(&[]).of.is_empty());
     }
 
     #[test]

@@ -95,8 +95,9 @@ fn not_modified(ours: &Figures) -> Verdict {
     at_most("a log of 1,000,000 lines: 304 in at most 2 ms (p99)", time, "ms", 2.0)
 }
 
-/// A larger share of the bare loop than this is a mistake of the measurement.
-const CREDIBLE: f64 = 1.1;
+/// A larger share of the bare loop than this is a mistake of the measurement. A little more is none where each message is synced: those who
+/// write in step, as the bare loop does, wait for one disk's turn after the other in one stream, ours write to three.
+const CREDIBLE: f64 = 1.4;
 
 /// The targets of the distributed engine, for one way to sync.
 pub(crate) fn verdicts_on_nats(trial: &Trial) -> Vec<Verdict> {

@@ -27,6 +27,23 @@ impl Trial {
         Self { sync, ours, original, bare, tapes: Vec::new() }
     }
 
+    /// Several rounds as one.
+    fn middle(sync: Sync, rounds: Vec<Self>) -> Self {
+        let mut trial = Self::new(sync);
+        let [mut ours, mut original, mut bare] = [(); 3].map(|()| Vec::new());
+        for round in rounds {
+            ours.push(round.ours);
+            original.push(round.original);
+            bare.push(round.bare);
+            // Every round plays the same.
+            trial.tapes = round.tapes;
+        }
+        trial.ours = Figures::middle(ours);
+        trial.original = Figures::middle(original);
+        trial.bare = Figures::middle(bare);
+        trial
+    }
+
     /// What went wrong, with whose it is.
     pub(crate) fn problems(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let all = [("ours", &self.ours), ("original", &self.original), ("bare loop", &self.bare)];
@@ -45,7 +62,11 @@ pub(crate) async fn measure(
     let mut trials = Vec::new();
     if args.parts.include_any(&Part::NATS) {
         for sync in Sync::ALL {
-            trials.push(measure_one(args, original, ours, lists, sync).await);
+            let mut rounds = Vec::new();
+            for _ in 0..args.rounds {
+                rounds.push(measure_one(args, original, ours, lists, sync).await);
+            }
+            trials.push(Trial::middle(sync, rounds));
         }
     }
     trials

@@ -31,6 +31,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::connection::Connection;
 use crate::error::{self, OpenError, Refusal};
 use crate::message::Headers;
+use crate::post::Haste;
 use crate::{NatsStore, Settings, names};
 
 const BACK_UP: &str = "back up";
@@ -289,7 +290,7 @@ async fn copy(connection: &Connection, stream: &str, path: &Path) -> Result<Opti
         file.write_all(&piece.payload).await.map_err(refused)?;
         // The server sends only so much that nobody has said to have.
         if let Some(reply) = &piece.reply {
-            connection.send(BACK_UP, reply, None, Bytes::new()).await?;
+            connection.send(Haste::Now, BACK_UP, reply, None, Bytes::new())?;
         }
     }
     file.sync_all().await.map_err(refused)?;

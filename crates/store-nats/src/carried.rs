@@ -71,7 +71,7 @@ impl Carried {
             return Headers::new();
         };
         Headers::new()
-            .bytes(RECORD, &first.bytes)
+            .long(RECORD, &first.bytes)
             .number(RECORD_SEQUENCE, first.sequence)
             .number(SNAPSHOT, revision)
     }
@@ -100,7 +100,7 @@ impl Carried {
 
 /// What headers say, if they say all of it.
 fn contents(headers: &Headers) -> Option<(First, Revision)> {
-    let bytes = headers.get_bytes(RECORD)?.into();
+    let bytes = headers.get_long(RECORD)?.into();
     let first = First { sequence: headers.get_number(RECORD_SEQUENCE)?, bytes };
     Some((first, headers.get_number(SNAPSHOT)?))
 }

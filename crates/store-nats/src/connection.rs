@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::{Client, ConnectOptions, Event, Request, Subscriber};
+use async_nats::{Client, ConnectOptions, Event, StatusCode, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{self, ApiError, OpenError, Refusal};
 use crate::message::Headers;
+use crate::post::{Haste, Post};
 use crate::settings::{Access, Settings};
 
 /// How often we ask a silent server whether it is there; two unanswered questions end the connection.
@@ -38,6 +39,7 @@ const OLDEST: (u32, u32) = (2, 11);
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: Client,
+    post: Post,
     patience: Duration,
     line: watch::Receiver<Line>,
     /// When a request was not answered in time, the last time.
@@ -73,12 +75,17 @@ impl Connection {
             return Err(OpenError::TooOld { found: version, wanted: "2.11" });
         }
         tracing::info!(servers = %shown, version, "connected to NATS");
+        let closing = CancellationToken::new();
+        let post = Post::open(&client, watched.clone(), settings.patience, closing.clone())
+            .await
+            .map_err(|error| failed(error.to_string()))?;
         Ok(Arc::new(Self {
             client,
+            post,
             patience: settings.patience,
             line: watched,
             silence: watch::Sender::new(None),
-            closing: CancellationToken::new(),
+            closing,
         }))
     }
 
@@ -143,24 +150,25 @@ impl Connection {
         headers: Headers,
         payload: Bytes,
     ) -> Result<async_nats::Message, StoreError> {
-        let mut line = self.line.clone();
+        self.request_with(Haste::Now, operation, subject, headers, payload).await
+    }
+
+    /// The same, with more or less haste.
+    pub(crate) async fn request_with(
+        &self,
+        haste: Haste,
+        operation: &'static str,
+        subject: &str,
+        headers: Headers,
+        payload: Bytes,
+    ) -> Result<async_nats::Message, StoreError> {
         self.check(operation)?;
-        let lost = line.borrow_and_update().lost;
-        // Ours is the only patience: a timer for each of the two would be one too many.
-        let mut request = Request::new().payload(payload).timeout(None);
-        if let Some(headers) = headers.into_map() {
-            request = request.headers(headers);
-        }
-        let answer = self.client.send_request(subject.to_owned(), request);
-        let answered = tokio::select! {
-            answer = tokio::time::timeout(self.patience, answer) => match answer {
-                Ok(answer) => answer.map_err(|error| error::request(operation, error)),
-                Err(_) => Err(StoreError::plain(ErrorKind::Timeout, operation)),
-            },
-            // The answer went to the line that is no more.
-            _ = line.wait_for(|line| line.lost != lost) => {
-                Err(StoreError::new(ErrorKind::Timeout, operation, "the connection to NATS was lost"))
+        let answered = match self.post.ask(haste, subject.to_owned(), headers.into_map(), payload).await {
+            Ok(answer) if answer.status == Some(StatusCode::NO_RESPONDERS) => {
+                Err(StoreError::new(ErrorKind::Unavailable, operation, "no responders"))
             }
+            Ok(answer) => Ok(answer),
+            Err(why) => Err(error::unanswered(operation, why)),
         };
         if answered.as_ref().is_err_and(|error| error.kind == ErrorKind::Timeout) {
             self.silence.send_replace(Some(Instant::now()));
@@ -169,22 +177,20 @@ impl Connection {
     }
 
     /// Sends and does not wait. It is gone when there is no connection, and may be lost with one.
-    pub(crate) async fn send(
+    pub(crate) fn send(
         &self,
+        haste: Haste,
         operation: &'static str,
         subject: &str,
         reply: Option<&str>,
         payload: Bytes,
     ) -> Result<(), StoreError> {
         self.check(operation)?;
-        let subject = subject.to_owned();
-        let sent = async {
-            match reply {
-                Some(reply) => self.client.publish_with_reply(subject, reply.to_owned(), payload).await,
-                None => self.client.publish(subject, payload).await,
-            }
-        };
-        self.in_time(operation, sent).await
+        if self.post.send(haste, subject.to_owned(), reply.map(str::to_owned), payload) {
+            Ok(())
+        } else {
+            Err(StoreError::plain(ErrorKind::Closed, operation))
+        }
     }
 
     /// Listens to a subject. The library subscribes again by itself when the connection comes back; what came in between is lost.
@@ -277,6 +283,7 @@ impl Connection {
         }
         let mut line = self.line.clone();
         let ended = async {
+            self.post.sent().await;
             // The library drops the callback, and with it the other end of the watch, when it is done.
             if self.client.drain().await.is_ok() {
                 while line.changed().await.is_ok() {}
@@ -298,6 +305,12 @@ impl Connection {
                 Err(StoreError::new(ErrorKind::Unavailable, operation, "there is no connection to NATS"))
             }
         }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.closing.cancel();
     }
 }
 

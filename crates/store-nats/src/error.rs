@@ -1,8 +1,10 @@
 //! How NATS fails, and what the store calls it: one mapping for the whole crate.
 
-use async_nats::{RequestError, RequestErrorKind};
+use async_nats::client::PublishErrorKind;
 use pyoco_ports::{ErrorKind, StoreError};
 use serde::Deserialize;
+
+use crate::post::Unanswered;
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -175,17 +177,22 @@ impl PublishError {
     }
 }
 
-/// The store's word for a request that brought no answer.
-pub(crate) fn request(operation: &'static str, error: RequestError) -> StoreError {
-    let kind = match error.kind() {
-        RequestErrorKind::TimedOut => ErrorKind::Timeout,
-        RequestErrorKind::NoResponders => ErrorKind::Unavailable,
-        RequestErrorKind::MaxPayloadExceeded => ErrorKind::TooLarge,
-        RequestErrorKind::InvalidSubject => ErrorKind::Internal,
-        // The client is gone, or forgot the request on its way: nobody knows.
-        RequestErrorKind::Other => ErrorKind::Timeout,
-    };
-    StoreError::new(kind, operation, error)
+/// A request has no answer.
+pub(crate) fn unanswered(operation: &'static str, why: Unanswered) -> StoreError {
+    match why {
+        Unanswered::Late => StoreError::plain(ErrorKind::Timeout, operation),
+        Unanswered::Lost => StoreError::new(ErrorKind::Timeout, operation, "the connection to NATS was lost"),
+        Unanswered::Closed => StoreError::plain(ErrorKind::Closed, operation),
+        Unanswered::Refused(error) => {
+            let kind = match error.kind() {
+                PublishErrorKind::MaxPayloadExceeded => ErrorKind::TooLarge,
+                PublishErrorKind::InvalidSubject => ErrorKind::Internal,
+                // The client is gone.
+                PublishErrorKind::Send => ErrorKind::Closed,
+            };
+            StoreError::new(kind, operation, error)
+        }
+    }
 }
 
 /// Whether it failed because there is no JetStream to ask, which no waiting mends.

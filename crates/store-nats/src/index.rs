@@ -282,11 +282,14 @@ impl LocalIndex {
         }
     }
 
-    /// Somebody has deleted the key of a run: lists show it no more. Its log stays.
-    pub(crate) async fn gone(&self, execution: &ExecutionId) -> Result<(), StoreError> {
+    /// Somebody has deleted the key of a run: lists show it no more. Its log stays. `false` if there is a newer snapshot since.
+    pub(crate) async fn gone(&self, execution: &ExecutionId, mark: Revision) -> Result<bool, StoreError> {
         let _turn = self.turn(execution).await;
+        if self.known(execution).is_some_and(|known| known.revision > mark) {
+            return Ok(false);
+        }
         self.inner.known.remove(execution);
-        self.remove(execution).await
+        self.remove(execution).await.map(|()| true)
     }
 
     async fn remove(&self, execution: &ExecutionId) -> Result<(), StoreError> {

@@ -36,6 +36,7 @@ mod message;
 mod names;
 mod peers;
 mod place;
+mod post;
 mod queue;
 mod recent;
 mod resources;

@@ -1,14 +1,20 @@
 //! Messages as streams keep them, and their headers.
 
+use std::borrow::Cow;
 use std::str::FromStr as _;
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use pyoco_core::digest::Digest;
 use pyoco_core::time::Timestamp;
 use serde::Deserialize;
+
+/// What is encoded in a long value: what could end a header, and the first letter of every name that a server looks for. It looks through
+/// all headers for each of its names, from one such letter to the next, and so it is through with a long value at once.
+const NOT_AS_IT_IS: &AsciiSet = &CONTROLS.add(b'%').add(b'N');
 
 /// The header with which a stream stores a message only behind another one.
 const AFTER: &str = "Nats-Expected-Last-Subject-Sequence";
@@ -46,13 +52,17 @@ impl Headers {
     /// With any text, encoded.
     #[must_use]
     pub(crate) fn text(self, name: &'static str, text: &str) -> Self {
-        self.bytes(name, text.as_bytes())
+        self.checked(name, &URL_SAFE_NO_PAD.encode(text))
     }
 
-    /// With any bytes, encoded.
+    /// With many bytes, most of which can be read as they are.
     #[must_use]
-    pub(crate) fn bytes(self, name: &'static str, bytes: &[u8]) -> Self {
-        self.checked(name, &URL_SAFE_NO_PAD.encode(bytes))
+    pub(crate) fn long(mut self, name: &'static str, bytes: &[u8]) -> Self {
+        let text: Cow<'_, str> = percent_encode(bytes, NOT_AS_IT_IS).into();
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            self.0.insert(name, value);
+        }
+        self
     }
 
     /// The stream that must take it, whose name was checked when the store was opened.
@@ -99,12 +109,12 @@ impl Headers {
 
     /// A text that was put in encoded.
     pub(crate) fn get_text(&self, name: &'static str) -> Option<String> {
-        String::from_utf8(self.get_bytes(name)?).ok()
+        String::from_utf8(URL_SAFE_NO_PAD.decode(self.get(name)?).ok()?).ok()
     }
 
-    /// Bytes that were put in encoded.
-    pub(crate) fn get_bytes(&self, name: &'static str) -> Option<Vec<u8>> {
-        URL_SAFE_NO_PAD.decode(self.get(name)?).ok()
+    /// The bytes of a long value.
+    pub(crate) fn get_long(&self, name: &'static str) -> Option<Vec<u8>> {
+        Some(percent_decode_str(self.get(name)?).collect())
     }
 
     /// As the library wants them.
@@ -202,6 +212,18 @@ mod tests {
         assert_eq!(headers.get_text("Pyoco-Tag").as_deref(), Some(hostile));
         assert!(!headers.get("Pyoco-Tag").unwrap().contains(['\r', '\n', ':']));
         assert_eq!(headers.get("Nats-Expected-Stream"), None);
+    }
+
+    #[test]
+    fn a_long_value_is_read_as_it_was_written_and_holds_no_name_of_the_servers() {
+        for text in ["{\"a\":\"Nats-Rollup: all\\r\\n %4E\"}", "\r\nNats-TTL: 1\r\n", "{\"日本\":\"語\"}", ""]
+        {
+            let headers = Headers::new().long("Pyoco-Record", text.as_bytes());
+            assert_eq!(headers.get_long("Pyoco-Record").unwrap(), text.as_bytes());
+            assert!(!headers.get("Pyoco-Record").unwrap().contains(['N', '\r', '\n']), "{text}");
+        }
+        let every: Vec<u8> = (0..=255).collect();
+        assert_eq!(Headers::new().long("X", &every).get_long("X").unwrap(), every);
     }
 
     #[test]

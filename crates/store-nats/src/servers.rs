@@ -10,6 +10,7 @@ use crate::Settings;
 use crate::cluster::{Follower, StreamSeen, Told, shown};
 use crate::connection::Connection;
 use crate::error::OpenError;
+use crate::post::Haste;
 
 /// A server that hands over its streams answers late.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ async fn ask(
     let inbox = connection.inbox();
     let mut answers = connection.subscribe(ASK, &inbox).await?;
     let subject = format!("$SYS.REQ.SERVER.PING.{what}");
-    connection.send(ASK, &subject, Some(&inbox), body.to_string().into()).await?;
+    connection.send(Haste::Now, ASK, &subject, Some(&inbox), body.to_string().into())?;
     let mut told = Vec::new();
     let mut wait = settings.patience;
     while let Ok(Some(answer)) = tokio::time::timeout(wait, answers.next()).await {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::connection::Connection;
 use crate::error::{self, ApiError, PublishError, Refusal};
 use crate::message::{Headers, Stored, Told};
+use crate::post::Haste;
 
 /// A message was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +124,19 @@ impl Connection {
         headers: Headers,
         payload: Bytes,
     ) -> Result<Published, PublishError> {
+        self.publish_with(Haste::Now, operation, stream, subject, headers, payload).await
+    }
+
+    /// The same, with more or less haste.
+    pub(crate) async fn publish_with(
+        &self,
+        haste: Haste,
+        operation: &'static str,
+        stream: &str,
+        subject: &str,
+        headers: Headers,
+        payload: Bytes,
+    ) -> Result<Published, PublishError> {
         #[derive(Deserialize)]
         struct Answer {
             error: Option<Refusal>,
@@ -130,7 +144,8 @@ impl Connection {
             #[serde(default)]
             duplicate: bool,
         }
-        let answer = match self.request(operation, subject, headers.into_stream(stream), payload).await {
+        let headers = headers.into_stream(stream);
+        let answer = match self.request_with(haste, operation, subject, headers, payload).await {
             Ok(answer) => answer,
             // There is a connection and nobody at the subject: the stream is not there, or has no leader.
             Err(error) if error.kind == ErrorKind::Unavailable && self.is_connected() => {
@@ -393,7 +408,7 @@ impl Connection {
         let lost = line.borrow_and_update().lost;
         let mut answers = self.subscribe(operation, &inbox).await?;
         let which = Bytes::from(which.to_string());
-        self.send(operation, &format!("$JS.API.DIRECT.GET.{stream}"), Some(&inbox), which).await?;
+        self.send(Haste::Now, operation, &format!("$JS.API.DIRECT.GET.{stream}"), Some(&inbox), which)?;
         let mut messages = Vec::new();
         loop {
             let answer = tokio::select! {

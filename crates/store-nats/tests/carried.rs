@@ -107,20 +107,34 @@ async fn headers_of_strangers_are_not_believed() {
     let (gateway, worker) = pair(&site).await;
     append(&gateway, "r", 0, b"{\"first\":1}").await.unwrap();
     for headers in [
-        &[("Pyoco-Record", "%%%"), ("Pyoco-Record-Sequence", "1"), ("Pyoco-Snapshot", "1")][..],
-        &[("Pyoco-Record", "e30"), ("Pyoco-Record-Sequence", "-1"), ("Pyoco-Snapshot", "1")][..],
-        &[("Pyoco-Record", "e30")][..],
+        &[("Pyoco-Record", "{}"), ("Pyoco-Record-Sequence", "-1"), ("Pyoco-Snapshot", "1")][..],
+        &[("Pyoco-Record", "{}"), ("Pyoco-Record-Sequence", "1")][..],
+        &[("Pyoco-Record", "{}")][..],
     ] {
         site.other.publish("pyoco.work.default", headers, r#"{"run_id": "r"}"#).await;
         take_one(&worker).await;
         assert_eq!(worker.peek(&execution("r")).await.unwrap()[0].bytes, b"{\"first\":1}", "{headers:?}");
     }
     // One that looks right and is not: its record is read, and nothing can be written behind it.
-    let headers = [("Pyoco-Record", "e30"), ("Pyoco-Record-Sequence", "77"), ("Pyoco-Snapshot", "1")];
+    let headers = [("Pyoco-Record", "{}"), ("Pyoco-Record-Sequence", "77"), ("Pyoco-Snapshot", "1")];
     site.other.publish("pyoco.work.default", &headers, r#"{"run_id": "s"}"#).await;
     take_one(&worker).await;
     assert_eq!(worker.peek(&execution("s")).await.unwrap()[0].bytes, b"{}");
     assert!(append(&worker, "s", 1, b"{\"claim\":1}").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_in_any_language_is_carried_as_it_is() {
+    let site = Site::new().await;
+    let (gateway, worker) = pair(&site).await;
+    let record = "{\"params\":{\"名前\":\"日本語 Nats-TTL: 1 %4E ~\"}}";
+    append(&gateway, "r", 0, record.as_bytes()).await.unwrap();
+    publish(&gateway, row("r", 1)).await;
+    enqueue(&gateway, "r").await;
+    take_one(&worker).await;
+    let before = worker.messages_sent();
+    assert_eq!(worker.peek(&execution("r")).await.unwrap()[0].bytes, record.as_bytes());
+    assert_eq!(worker.messages_sent(), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,7 +47,8 @@ async fn dropping_a_wait_at_any_moment_neither_loses_nor_delays_a_job() {
         assert!(since.elapsed() < Duration::from_millis(900), "round {round} took {:?}", since.elapsed());
         worker.ack(&taken).await.unwrap();
     }
-    assert_eq!(site.messages().await, 0);
+    // Nobody waits for the answer to an acknowledgement.
+    until("all are acknowledged", || async { site.messages().await == 0 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -66,7 +67,8 @@ async fn dropping_a_take_at_any_moment_neither_loses_nor_delays_a_job() {
         assert_eq!((run(&taken), taken.number), (name, 1), "round {round}");
         store.ack(&taken).await.unwrap();
     }
-    assert_eq!(site.messages().await, 0);
+    // Nobody waits for the answer to an acknowledgement.
+    until("all are acknowledged", || async { site.messages().await == 0 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -401,6 +403,19 @@ async fn only_a_waiting_job_of_this_very_stream_is_dropped() {
     gateway.drop_waiting(&name("older")).await.unwrap();
     let queued = worker.queued(&tag("default")).await.unwrap();
     assert!((0..6).all(|number| queued.contains(&name(&format!("new{number}")))), "{queued:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_before_a_store_is_closed_is_done() {
+    let site = Site::new().await;
+    for round in 0..20 {
+        let store = site.store().await;
+        enqueue(&store, &format!("r{round}")).await;
+        let taken = take_one(&store).await;
+        store.ack(&taken).await.unwrap();
+        store.close().await;
+        until("it is acknowledged", || async { site.messages().await == 0 }).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -253,8 +253,19 @@ impl<'a> Side<'a> {
         match choice {
             0 => {
                 let delivery = self.deliveries.remove(place);
+                let before = self.store.depth(&delivery.tag).await.unwrap();
                 self.store.ack(&delivery).await.unwrap();
-                format!("ack {}", self.store.depth(&delivery.tag).await.unwrap())
+                // Nobody waits for it, so it may not have arrived yet where it goes over a line.
+                let arrived = async {
+                    loop {
+                        let depth = self.store.depth(&delivery.tag).await.unwrap();
+                        if depth < before || self.terms == Terms::Told {
+                            break depth;
+                        }
+                    }
+                };
+                let depth = tokio::time::timeout(SOON, arrived).await.expect("what is done is gone");
+                format!("ack {depth}")
             }
             1 => {
                 let delivery = self.deliveries.remove(place);

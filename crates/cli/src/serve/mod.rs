@@ -59,17 +59,29 @@ pub fn worker(arguments: Vec<OsString>) -> ExitCode {
     }))
 }
 
-/// Runs a program to its end, on every core.
+/// Runs a program to its end.
 fn run(
-    program: impl Future<Output = Result<Signal, StartError>>,
+    program: impl Future<Output = Result<Signal, StartError>> + Send + 'static,
     said: impl FnOnce(StartError) -> Failure,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::unexpected)?;
-    match runtime.block_on(program) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads())
+        .enable_all()
+        .build()
+        .map_err(Failure::unexpected)?;
+    // Not here: each wake-up of this thread by one of the runtime's would be one of the system's.
+    let program = runtime.spawn(program);
+    match runtime.block_on(program).map_err(Failure::unexpected)? {
         Ok(Signal::Terminate) => Ok(()),
         Ok(Signal::Interrupt) => Err(Failure::interrupted()),
         Err(error) => Err(said(error)),
     }
+}
+
+/// Half of the cores: the rest is for the disk's writers, the tasks' own processes and a NATS server beside us. More threads would mostly look
+/// for work to take from each other (ADR 0029).
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
 /// No command, or only options, mean `up`.

@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::error::{self, Refusal};
 use crate::message::{Headers, Stored};
 use crate::place::Place;
+use crate::post::Haste;
 use crate::{Settings, names, resources};
 
 const OPERATION: &str = "follow a bucket";
@@ -284,7 +285,7 @@ impl Bucket {
             "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(HEARTBEAT),
         });
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer);
-        self.connection.send(OPERATION, &subject, Some(inbox), Bytes::from(body.to_string())).await
+        self.connection.send(Haste::Now, OPERATION, &subject, Some(inbox), Bytes::from(body.to_string()))
     }
 }
 

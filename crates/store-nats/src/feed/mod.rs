@@ -114,8 +114,9 @@ impl Sink for Runs {
         for stored in &messages {
             if let Some(execution) = Found::deleted(&self.settings, stored) {
                 last.remove(&execution);
-                self.index.gone(&execution).await?;
-                self.listener.heard(Heard { execution, news: News::Gone }).await;
+                if self.index.gone(&execution, stored.sequence).await? {
+                    self.listener.heard(Heard { execution, news: News::Gone }).await;
+                }
                 continue;
             }
             if self.index.is_mine(stored).await {

@@ -17,6 +17,7 @@ use super::pull::{Ask, End, Inbox, Pull, Wanted};
 use crate::carried::Carried;
 use crate::connection::Connection;
 use crate::message::Headers;
+use crate::post::Haste;
 use crate::{Settings, resources};
 
 /// A message that came and that nobody takes goes back after this time, long before its lease is over.
@@ -57,7 +58,9 @@ impl Common {
     /// connection is closed is sent.
     pub(super) async fn done(&self, operation: &'static str, delivery: &Delivery) -> Result<(), StoreError> {
         match self.way_back(delivery) {
-            Some(reply) => self.connection.send(operation, reply, None, Bytes::from_static(b"+ACK")).await,
+            Some(reply) => {
+                self.connection.send(Haste::Later, operation, reply, None, Bytes::from_static(b"+ACK"))
+            }
             None => Ok(()),
         }
     }

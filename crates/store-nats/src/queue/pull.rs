@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::lane::Lane;
 use crate::connection::Connection;
 use crate::place::Place;
+use crate::post::Haste;
 
 /// A pull that does not wait is answered at once, unless as many jobs are in hand as there may be: then the server keeps it
 /// and says nothing until one comes back. We listen for so long, because a message may come.
@@ -129,7 +130,7 @@ impl Pull {
             None => Inbox::open(connection, OPERATION, lost).await?,
         };
         let body = Bytes::from(body.to_string());
-        connection.send(OPERATION, lane.next_subject(), Some(&inbox.name), body).await?;
+        connection.send(Haste::Now, OPERATION, lane.next_subject(), Some(&inbox.name), body)?;
         let silence = tokio::time::sleep(limit);
         tokio::pin!(silence);
         while left > 0 {

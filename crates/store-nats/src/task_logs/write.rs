@@ -13,6 +13,7 @@ use super::piece::{self, Piece};
 use super::{Known, WRITE, last, unless_missing};
 use crate::error::PublishError;
 use crate::message::Stored;
+use crate::post::Haste;
 use crate::{NatsStore, names, resources};
 
 /// How often lines are offered that others were faster with. Without pauses: whoever looks and then writes is slower than whoever
@@ -147,6 +148,8 @@ impl Call<'_> {
             tokio::time::sleep(ROOM_FOR_OTHERS).await;
             known = None;
         }
+        // Who follows a run has heard of its end by then. Whoever others were faster than is in a hurry.
+        let mut haste = if self.terms.closes { Haste::Later } else { Haste::Now };
         for _ in 0..ATTEMPTS {
             let behind = match known.take() {
                 Some(known) => known,
@@ -158,10 +161,10 @@ impl Call<'_> {
                 self.store.task_logs.ends.put(self.execution.clone(), behind);
                 return Ok(end);
             }
-            match self.store(behind, kept, end).await {
+            match self.store(haste, behind, kept, end).await {
                 Ok(()) => return Ok(end),
                 // Somebody was faster, or a cluster is still at work on a neighbour, which a look does not show yet.
-                Err(PublishError::WrongLastSequence) => {}
+                Err(PublishError::WrongLastSequence) => haste = Haste::Now,
                 // Somebody may have deleted it; without a leader the next attempt says so.
                 Err(PublishError::NoStream) if !is_made_again => {
                     resources::ensure_logs(&self.store.connection, &self.store.settings).await?;
@@ -176,6 +179,7 @@ impl Call<'_> {
     /// Stores lines behind an end, in as many messages as they take.
     async fn store(
         &mut self,
+        haste: Haste,
         mut behind: Known,
         kept: Vec<(u64, LogLine)>,
         end: LogEnd,
@@ -186,7 +190,9 @@ impl Call<'_> {
         let mut kept = kept.into_iter();
         for (piece, payload) in pieces {
             let headers = piece.headers().after(behind.sequence);
-            match connection.publish(WRITE, names::LOGS, &self.subject, headers, payload.clone()).await {
+            let published =
+                connection.publish_with(haste, WRITE, names::LOGS, &self.subject, headers, payload.clone());
+            match published.await {
                 Ok(published) => {
                     let in_a_row = behind.in_a_row.saturating_add(1);
                     behind = Known { end: piece.end, sequence: published.sequence, in_a_row };
