@@ -57,12 +57,9 @@ impl Headers {
 
     /// With many bytes, most of which can be read as they are.
     #[must_use]
-    pub(crate) fn long(mut self, name: &'static str, bytes: &[u8]) -> Self {
+    pub(crate) fn long(self, name: &'static str, bytes: &[u8]) -> Self {
         let text: Cow<'_, str> = percent_encode(bytes, NOT_AS_IT_IS).into();
-        if let Ok(value) = HeaderValue::from_str(&text) {
-            self.0.insert(name, value);
-        }
-        self
+        self.checked(name, &text)
     }
 
     /// The stream that must take it, whose name was checked when the store was opened.

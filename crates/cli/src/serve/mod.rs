@@ -78,8 +78,8 @@ fn run(
     }
 }
 
-/// Half of the cores: the rest is for the disk's writers, the tasks' own processes and a NATS server beside us. More threads would mostly look
-/// for work to take from each other (ADR 0029).
+/// Half of the cores: the rest is for the disk's writers, the tasks' own processes and a NATS server beside us. With as many threads
+/// as cores each request costs more (ADR 0029).
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
