@@ -145,8 +145,11 @@ pub enum LogError {
 impl Record {
     /// The bytes that are stored.
     pub fn encode(&self) -> Vec<u8> {
+        // Room for most, taken once.
+        let mut bytes = Vec::with_capacity(1024);
         // Records hold strings, numbers and lists only, so they always have a JSON form.
-        serde_json::to_vec(self).unwrap_or_default()
+        let _ = serde_json::to_writer(&mut bytes, self);
+        bytes
     }
 
     /// Reads stored bytes.

@@ -38,6 +38,15 @@ impl Cache {
         entry
     }
 
+    /// Forgets an execution, unless somebody but the caller has its entry in hand.
+    pub(crate) fn let_go(&self, execution: &ExecutionId, entry: &Entry) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's and the caller's. Nobody gets another one while the map is locked.
+        if Arc::strong_count(entry) <= 2 {
+            entries.remove(execution);
+        }
+    }
+
     /// Forgets an execution. Whoever has its entry in hand keeps that one; those who come later get another.
     pub(crate) fn forget(&self, execution: &ExecutionId) {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).remove(execution);

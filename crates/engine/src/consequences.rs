@@ -81,19 +81,27 @@ impl Engine {
     async fn carry_out_once(&self, state: &State, append: &mut Append, by: &Actor) -> Result<(), StoreError> {
         // A letter that nobody takes keeps nobody from seeing the end.
         let told = self.tell(append).await;
-        if let Some(row) = &append.row {
-            self.show(state, row.clone(), by).await?;
-            pyoco_faults::at(shown(append), "show")?;
-            append.row = None;
+        if let Some(row) = append.row.take() {
+            let shown = self.show(state, row, by).await;
+            let shown = shown.and_then(|()| pyoco_faults::at(place_behind(append), "show"));
+            if let Err(error) = shown {
+                // It is derived, so it is made again rather than kept beside itself.
+                append.row = projection::row(state, self.settings.force_after());
+                return Err(error);
+            }
         }
         if append.drop_job {
             self.store.drop_waiting(&append.execution).await?;
             append.drop_job = false;
         }
-        if let Some(job) = &append.enqueue {
-            self.store.enqueue(job.clone(), self.clock.now()).await?;
-            pyoco_faults::at("start.after_publish", "enqueue")?;
-            append.enqueue = None;
+        if let Some(job) = append.enqueue.take() {
+            let now = self.clock.now();
+            let queued = self.store.enqueue(job, now).await;
+            let queued = queued.and_then(|()| pyoco_faults::at("start.after_publish", "enqueue"));
+            if let Err(error) = queued {
+                append.enqueue = Some(projection::job(state, now));
+                return Err(error);
+            }
         }
         told
     }
@@ -121,7 +129,7 @@ fn untold(state: &State) -> Option<DeadLetter> {
 }
 
 /// The place behind the snapshot of a record, by what that is.
-const fn shown(append: &Append) -> &'static str {
+const fn place_behind(append: &Append) -> &'static str {
     match append.expected.0 {
         0 => "start.after_snapshot",
         _ if append.is_end => "finish.after_snapshot",

@@ -1,13 +1,15 @@
 //! What is derived from a state: its row in the index, its job message, its dead letter.
 
 use pyoco_core::event::{Actor, ActorKind};
-use pyoco_core::ids::Tag;
+use pyoco_core::ids::{ExecutionId, Tag, TenantId};
+use pyoco_core::json::Object;
 use pyoco_core::outcome::Effect;
 use pyoco_core::state::{Phase, State};
 use pyoco_core::time::{Millis, Timestamp};
 use pyoco_core::view::RunSummary;
 use pyoco_ports::{DeadLetterRecord, IndexRow, Job, Wait};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::prune;
 
@@ -77,8 +79,7 @@ pub(crate) fn forced_at(state: &State, force_after: Millis) -> Option<Timestamp>
 
 /// The job that brings an execution to a worker.
 pub(crate) fn job(state: &State, now: Timestamp) -> Job {
-    let body = serde_json::to_vec(&job_body(state, now)).unwrap_or_default();
-    Job { execution: state.id.clone(), tag: tag_of(state), body }
+    Job { execution: state.id.clone(), tag: tag_of(state), body: job_body(state, now) }
 }
 
 fn tag_of(state: &State) -> Tag {
@@ -86,25 +87,45 @@ fn tag_of(state: &State) -> Tag {
 }
 
 /// The job message in the form that other implementations read.
-pub fn job_body(state: &State, now: Timestamp) -> Value {
+pub fn job_body(state: &State, now: Timestamp) -> Vec<u8> {
     let origin = state.origin.as_deref();
-    let mut body = json!({
-        "run_id": state.id,
-        "flow_name": origin.map(|origin| origin.flow.clone()),
-        "tag": origin.and_then(|origin| origin.tag.clone()),
-        "tags": state.labels,
-        "tenant_id": origin.and_then(|origin| origin.tenant.clone()),
-        "api_key_id": origin.and_then(|origin| origin.api_key_id.clone()),
-        "params": origin.map(|origin| Value::Object(origin.input.0.clone())),
-        "submitted_at": now.as_unix_seconds(),
-    });
-    let workflow = origin.and_then(|origin| origin.workflow.as_ref());
-    if let (Some(text), Some(workflow), Some(members)) = (&state.workflow, workflow, body.as_object_mut()) {
-        members.insert("workflow_yaml".to_owned(), json!(text));
-        members.insert("workflow_yaml_sha256".to_owned(), json!(workflow.sha256));
-        members.insert("workflow_yaml_bytes".to_owned(), json!(workflow.bytes));
-    }
-    body
+    let workflow = origin.and_then(|origin| origin.workflow.as_ref()).zip(state.workflow.as_deref());
+    let body = JobBody {
+        run_id: &state.id,
+        flow_name: origin.map(|origin| &*origin.flow),
+        tag: origin.and_then(|origin| origin.tag.as_ref()),
+        tags: &state.labels,
+        tenant_id: origin.and_then(|origin| origin.tenant.as_ref()),
+        api_key_id: origin.and_then(|origin| origin.api_key_id.as_deref()),
+        params: origin.map(|origin| &origin.input),
+        submitted_at: now.as_unix_seconds(),
+        workflow_yaml: workflow.map(|(_, text)| text),
+        workflow_yaml_sha256: workflow.map(|(workflow, _)| &*workflow.sha256),
+        workflow_yaml_bytes: workflow.map(|(workflow, _)| workflow.bytes),
+    };
+    // Room for most, taken once. Strings, numbers and lists always have a JSON form.
+    let mut bytes = Vec::with_capacity(512 + workflow.map_or(0, |(_, text)| text.len() + text.len() / 8));
+    let _ = serde_json::to_writer(&mut bytes, &body);
+    bytes
+}
+
+/// The members of a job message, in the order of the contract.
+#[derive(Serialize)]
+struct JobBody<'a> {
+    run_id: &'a ExecutionId,
+    flow_name: Option<&'a str>,
+    tag: Option<&'a Tag>,
+    tags: &'a [String],
+    tenant_id: Option<&'a TenantId>,
+    api_key_id: Option<&'a str>,
+    params: Option<&'a Object>,
+    submitted_at: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_yaml: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_yaml_sha256: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_yaml_bytes: Option<u64>,
 }
 
 /// The dead letter that an effect asks for, in the contract's form.

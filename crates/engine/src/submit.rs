@@ -230,6 +230,10 @@ impl Engine {
         let entry = self.cache.entry(execution);
         let slot = entry.lock().await;
         let answer = self.append_first(execution, request, Durability::Promised, slot).await;
+        // From here on it is its worker's. Whoever asks for it here looks at the end of its log in any case, and that is all of it.
+        if answer.is_ok() && !self.store.is_exclusive() {
+            self.cache.let_go(execution, &entry);
+        }
         self.figures().commanded(request.command.name(), count::answered(&answer), watch.seconds());
         answer
     }

@@ -1,5 +1,7 @@
 //! The index: what lists, metrics and the sweeper ask, without looking at every execution.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use pyoco_core::cursor::Cursor;
 use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
@@ -17,9 +19,9 @@ pub trait RunIndex: Send + Sync {
 
     /// Writes several rows, each as `put` does. MAY do it in one step, in which case an error means that none was written.
     /// `[index/put-all]`
-    async fn put_all(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
-        for row in rows {
-            self.put(row).await?;
+    async fn put_all(&self, rows: Arc<[IndexRow]>) -> Result<(), StoreError> {
+        for row in &*rows {
+            self.put(row.clone()).await?;
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Connection {
     pub(crate) async fn request(
         &self,
         operation: &'static str,
-        subject: &str,
+        subject: impl Into<String> + Send,
         headers: Headers,
         payload: Bytes,
     ) -> Result<async_nats::Message, StoreError> {
@@ -158,12 +158,12 @@ impl Connection {
         &self,
         haste: Haste,
         operation: &'static str,
-        subject: &str,
+        subject: impl Into<String> + Send,
         headers: Headers,
         payload: Bytes,
     ) -> Result<async_nats::Message, StoreError> {
         self.check(operation)?;
-        let answered = match self.post.ask(haste, subject.to_owned(), headers.into_map(), payload).await {
+        let answered = match self.post.ask(haste, subject.into(), headers.into_map(), payload).await {
             Ok(answer) if answer.status == Some(StatusCode::NO_RESPONDERS) => {
                 Err(StoreError::new(ErrorKind::Unavailable, operation, "no responders"))
             }

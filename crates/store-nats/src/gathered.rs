@@ -24,12 +24,41 @@ pub(crate) struct Gathered {
 
 #[derive(Default)]
 struct Waiting {
-    /// The newest row of each execution, and as the how manieth it came: rows of foreign runs have no version that rises.
-    rows: HashMap<ExecutionId, (u64, IndexRow)>,
-    /// How many rows have come so far.
-    come: u64,
+    /// The newest row of each execution. Rows are large, and a map that grows moves what it holds.
+    rows: HashMap<ExecutionId, Box<IndexRow>>,
     /// Somebody will put them into the index.
     is_seen_to: bool,
+}
+
+impl Waiting {
+    /// Adds a row, unless a newer one waits already. Of two that are as new the one that came last counts: rows of foreign runs have no
+    /// version that rises.
+    fn add(&mut self, row: IndexRow) {
+        if self.rows.get(&row.execution).is_none_or(|known| known.version <= row.version) {
+            self.rows.insert(row.execution.clone(), Box::new(row));
+        }
+    }
+}
+
+/// Rows on their way into the index. Those that do not get there wait again, unless one that is as new has come since.
+struct Moving<'a> {
+    gathered: &'a Gathered,
+    rows: Arc<[IndexRow]>,
+    has_arrived: bool,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        if self.has_arrived {
+            return;
+        }
+        let mut waiting = self.gathered.waiting();
+        for row in &*self.rows {
+            if waiting.rows.get(&row.execution).is_none_or(|known| known.version < row.version) {
+                waiting.rows.insert(row.execution.clone(), Box::new(row.clone()));
+            }
+        }
+    }
 }
 
 impl Gathered {
@@ -43,12 +72,7 @@ impl Gathered {
             Box::pin(self.settle()).await?;
         }
         let mut waiting = self.waiting();
-        if waiting.rows.get(&row.execution).is_some_and(|(_, known)| known.version > row.version) {
-            return Ok(());
-        }
-        waiting.come += 1;
-        let come = waiting.come;
-        waiting.rows.insert(row.execution.clone(), (come, row));
+        waiting.add(row);
         if waiting.rows.len() >= ENOUGH && !std::mem::replace(&mut waiting.is_seen_to, true) {
             let gathered = self.clone();
             tokio::spawn(async move {
@@ -76,42 +100,37 @@ impl Gathered {
         Ok(&*self.index)
     }
 
-    /// A row stays here until it is in the index: whoever gives up on the way leaves nothing undone that the next one would not do.
+    /// Whoever gives up on the way leaves nothing undone that the next one would not do.
     async fn settle(&self) -> Result<(), StoreError> {
         // Those that another one is just putting there are waited for.
         let _turn = self.turn.lock().await;
-        let until = self.waiting().come;
-        let rows = self.rows_until(until);
-        if rows.is_empty() {
+        let mut moving = self.take();
+        if moving.rows.is_empty() {
             return Ok(());
         }
-        match self.index.put_all(rows).await {
+        match self.index.put_all(moving.rows.clone()).await {
             // One row that does not fit must not keep the others out.
-            Err(error) if error.kind == ErrorKind::Internal => {
-                self.put_those_that_fit(self.rows_until(until)).await?;
-            }
+            Err(error) if error.kind == ErrorKind::Internal => self.put_those_that_fit(&moving.rows).await?,
             put => put?,
         }
-        self.waiting().rows.retain(|_, (come, _)| *come > until);
+        moving.has_arrived = true;
         Ok(())
     }
 
-    /// What has come until then and waits. Names rise with time, so neighbours stand in the same pages.
-    fn rows_until(&self, until: u64) -> Vec<IndexRow> {
-        let waiting = self.waiting();
-        let come = waiting.rows.values().filter(|(come, _)| *come <= until);
-        let mut rows: Vec<IndexRow> = come.map(|(_, row)| row.clone()).collect();
-        drop(waiting);
+    /// Everything that waits. Names rise with time, so neighbours stand in the same pages.
+    fn take(&self) -> Moving<'_> {
+        let rows = std::mem::take(&mut self.waiting().rows);
+        let mut rows: Vec<IndexRow> = rows.into_values().map(|row| *row).collect();
         rows.sort_unstable_by(|one, other| one.execution.cmp(&other.execution));
-        rows
+        Moving { gathered: self, rows: rows.into(), has_arrived: false }
     }
 
-    async fn put_those_that_fit(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
+    async fn put_those_that_fit(&self, rows: &[IndexRow]) -> Result<(), StoreError> {
         for row in rows {
-            let execution = row.execution.clone();
-            match self.index.put(row).await {
+            match self.index.put(row.clone()).await {
                 Err(error) if error.kind == ErrorKind::Internal => {
-                    tracing::error!(run_id = %execution, %error, "the row of this run cannot be put into the index");
+                    let run_id = &row.execution;
+                    tracing::error!(%run_id, %error, "the row of this run cannot be put into the index");
                 }
                 put => put?,
             }
@@ -187,6 +206,23 @@ mod tests {
         gathered.put(row("waiting", 1, "flow")).await.unwrap();
         gathered.forget(&ExecutionId::new("waiting").unwrap()).await.unwrap();
         assert_eq!(flow(gathered.settled().await.unwrap(), "waiting").await, None);
+    }
+
+    #[tokio::test]
+    async fn rows_that_do_not_get_into_the_index_wait_again_unless_newer_ones_have_come() {
+        let gathered = Gathered::new(Arc::new(MemoryStore::new()));
+        for name in ["a", "b", "c"] {
+            gathered.put(row(name, 2, "first")).await.unwrap();
+        }
+        let moving = gathered.take();
+        assert_eq!(moving.rows.len(), 3);
+        gathered.put(row("b", 3, "newer")).await.unwrap();
+        gathered.put(row("c", 1, "late")).await.unwrap();
+        drop(moving);
+        let index = gathered.settled().await.unwrap();
+        for (name, wanted) in [("a", "first"), ("b", "newer"), ("c", "first")] {
+            assert_eq!(flow(index, name).await.as_deref(), Some(wanted), "{name}");
+        }
     }
 
     #[tokio::test]

@@ -345,7 +345,6 @@ impl LocalIndex {
 
     /// Writes a snapshot, unless a newer one is there.
     async fn write(&self, row: &IndexRow, text: Bytes) -> Result<(), StoreError> {
-        let subject = self.inner.settings.run(&row.execution);
         for _ in 0..TRIES {
             let after = match self.plan(row) {
                 Plan::Write(after) => after,
@@ -356,13 +355,9 @@ impl LocalIndex {
                     continue;
                 }
             };
-            let headers = Headers::new().after(after);
-            match self
-                .inner
-                .connection
-                .publish(OPERATION, &self.inner.stream, &subject, headers, text.clone())
-                .await
-            {
+            let Inner { connection, settings, stream, .. } = &*self.inner;
+            let (subject, headers) = (settings.run(&row.execution), Headers::new().after(after));
+            match connection.publish(OPERATION, stream, subject, headers, text.clone()).await {
                 Ok(stored) => {
                     let (revision, version) = (stored.sequence, row.version);
                     let known = Known { bucket: self.bucket(), revision, version, author: Author::Me };

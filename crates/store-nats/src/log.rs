@@ -70,8 +70,7 @@ impl EventLog for NatsStore {
     async fn append(&self, mut append: Append) -> Result<Appended, AppendError> {
         let (execution, expected) = (append.execution.clone(), append.expected);
         let bytes = std::mem::take(&mut append.bytes);
-        let subject = names::events(&execution);
-        let (headers, payload) = self.envelope(&execution, expected.next(), bytes).await?;
+        let (blob, payload) = self.envelope(&execution, bytes).await?;
         // What this process knows is tried first; the server knows better.
         let mut behind = match self.log.0.get(&execution) {
             _ if expected == Version(0) => Some(0),
@@ -92,8 +91,13 @@ impl EventLog for NatsStore {
                     sequence
                 }
             };
-            let headers = headers.clone().after(sequence);
-            match self.connection.publish(APPEND, names::EVENTS, &subject, headers, payload.clone()).await {
+            let headers = Headers::new().number(VERSION, expected.next().0).after(sequence);
+            let headers = match &blob {
+                Some(blob) => headers.digest(BLOB, blob),
+                None => headers,
+            };
+            let subject = names::events(&execution);
+            match self.connection.publish(APPEND, names::EVENTS, subject, headers, payload.clone()).await {
                 Ok(published) => {
                     let head = Head { version: expected.next(), sequence: published.sequence };
                     // A large one is not in its message.
@@ -247,19 +251,17 @@ impl NatsStore {
         self.log.0.remove(execution);
     }
 
-    /// Headers and body of a record. A large one is stored as a blob first: if we die here nobody knows of it, and nobody needs it.
+    /// The body of a record. A large one is stored as a blob first, which is named instead: if we die here nobody knows of it, and nobody needs it.
     async fn envelope(
         &self,
         execution: &ExecutionId,
-        version: Version,
         bytes: Vec<u8>,
-    ) -> Result<(Headers, Bytes), StoreError> {
-        let headers = Headers::new().number(VERSION, version.0);
+    ) -> Result<(Option<Digest>, Bytes), StoreError> {
         if bytes.len() <= LARGE.min(self.connection.max_payload().saturating_sub(ROOM)) {
-            return Ok((headers, bytes.into()));
+            return Ok((None, bytes.into()));
         }
         let digest = Box::pin(self.put_blob(execution, &bytes)).await?;
-        Ok((headers.digest(BLOB, &digest), Bytes::new()))
+        Ok((Some(digest), Bytes::new()))
     }
 
     /// The end of a log, as the leader has it. The next record goes behind its sequence, also where there is none, or none any more.

@@ -1,6 +1,5 @@
 //! Messages as streams keep them, and their headers.
 
-use std::borrow::Cow;
 use std::str::FromStr as _;
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
@@ -58,7 +57,8 @@ impl Headers {
     /// With many bytes, most of which can be read as they are.
     #[must_use]
     pub(crate) fn long(self, name: &'static str, bytes: &[u8]) -> Self {
-        let text: Cow<'_, str> = percent_encode(bytes, NOT_AS_IT_IS).into();
+        let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+        text.extend(percent_encode(bytes, NOT_AS_IT_IS));
         self.checked(name, &text)
     }
 

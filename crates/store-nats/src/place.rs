@@ -24,19 +24,18 @@ impl Place {
     /// domain and an account before the stream and perhaps a token at the end. `None` if it is neither.
     pub(crate) fn read(subject: &str) -> Option<Self> {
         let rest = subject.strip_prefix("$JS.ACK.")?;
-        let tokens: Vec<&str> = rest.split('.').collect();
-        let tokens = match tokens.len() {
-            7 => tokens.get(2..)?,
-            9.. => tokens.get(4..)?,
+        let names = match rest.split('.').count() {
+            7 => 2,
+            9.. => 4,
             _ => return None,
         };
-        let [number, sequence, delivered, stored_at, pending, ..] = tokens else { return None };
+        let mut numbers = rest.split('.').skip(names);
         Some(Self {
-            number: number.parse().ok()?,
-            sequence: sequence.parse().ok()?,
-            delivered: delivered.parse().ok()?,
-            stored_at: stored_at.parse().ok()?,
-            pending: pending.parse().ok()?,
+            number: numbers.next()?.parse().ok()?,
+            sequence: numbers.next()?.parse().ok()?,
+            delivered: numbers.next()?.parse().ok()?,
+            stored_at: numbers.next()?.parse().ok()?,
+            pending: numbers.next()?.parse().ok()?,
         })
     }
 

@@ -78,9 +78,10 @@ struct Desk {
 }
 
 impl Desk {
-    fn take(&mut self) -> Vec<Outgoing> {
+    /// Puts everything that lies there into another's hands, which are empty and may have held as much before.
+    fn clear(&mut self, hands: &mut Vec<Outgoing>) {
         self.hurried = 0;
-        std::mem::take(&mut self.outgoing)
+        std::mem::swap(&mut self.outgoing, hands);
     }
 }
 
@@ -222,16 +223,17 @@ struct Sending {
 
 impl Sending {
     async fn go_on(self) {
+        let mut hands = Vec::new();
         while self.closing.run_until_cancelled(self.wait()).await.is_some() {
-            let outgoing = open(&self.desk).take();
-            self.give(outgoing).await;
+            open(&self.desk).clear(&mut hands);
+            self.give(&mut hands).await;
         }
-        let outgoing = {
+        {
             let mut desk = open(&self.desk);
             desk.is_closed = true;
-            desk.take()
-        };
-        self.give(outgoing).await;
+            desk.clear(&mut hands);
+        }
+        self.give(&mut hands).await;
     }
 
     /// Returns when it is time to send.
@@ -253,8 +255,8 @@ impl Sending {
         }
     }
 
-    async fn give(&self, outgoing: Vec<Outgoing>) {
-        for Outgoing { subject, reply, number, headers, payload } in outgoing {
+    async fn give(&self, hands: &mut Vec<Outgoing>) {
+        for Outgoing { subject, reply, number, headers, payload } in hands.drain(..) {
             // Whoever has gone meanwhile was told that nobody knows.
             if number.is_some_and(|number| !open(&self.desk).waiting.contains_key(&number)) {
                 continue;

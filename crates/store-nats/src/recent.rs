@@ -51,7 +51,9 @@ impl<K: Eq + Hash + Clone, V: Clone> Recent<K, V> {
 
     fn keep(generations: &mut (HashMap<K, V>, HashMap<K, V>), half: usize, key: K, value: V) {
         if generations.0.len() >= half && !generations.0.contains_key(&key) {
-            generations.1 = std::mem::take(&mut generations.0);
+            // It will be as large as the one before: room that is made bit by bit is filled again and again.
+            let young = HashMap::with_capacity(half);
+            generations.1 = std::mem::replace(&mut generations.0, young);
         }
         generations.0.insert(key, value);
     }

@@ -120,7 +120,7 @@ impl Connection {
         &self,
         operation: &'static str,
         stream: &str,
-        subject: &str,
+        subject: impl Into<String> + Send,
         headers: Headers,
         payload: Bytes,
     ) -> Result<Published, PublishError> {
@@ -133,7 +133,7 @@ impl Connection {
         haste: Haste,
         operation: &'static str,
         stream: &str,
-        subject: &str,
+        subject: impl Into<String> + Send,
         headers: Headers,
         payload: Bytes,
     ) -> Result<Published, PublishError> {

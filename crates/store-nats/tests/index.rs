@@ -16,6 +16,7 @@ mod runs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use ground::{Other, execution, open, server, timed, until};
 use pyoco_core::ids::{Version, WorkerId};
 use pyoco_core::time::Timestamp;
@@ -87,6 +88,30 @@ async fn what_one_process_publishes_all_others_find_and_hear_once() {
     assert_eq!(writer.hears().await.news, News::Ours(Version(2)));
     publish(&writer.store, row("f", 1)).await;
     assert_eq!(reader.hears().await.execution, execution("f"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_in_floods_is_fetched_many_at_a_time_and_afterwards_each_as_it_comes() {
+    const COUNT: u64 = 3_000;
+    let server = server();
+    let gateway = Gateway::start_and_catch_up(&server.url()).await;
+    let other = Other::connect(&server).await;
+    let mut requests = other.0.subscribe("$JS.API.CONSUMER.MSG.NEXT.KV_pyoco_runs.>").await.unwrap();
+    other.0.flush().await.unwrap();
+    let writer = open(&server).await;
+    publish_many(&writer, (0..COUNT).map(|number| format!("r{number}"))).await;
+    for number in 0..COUNT {
+        gateway.has(&format!("r{number}"), 1).await;
+    }
+    // A request that asks for what is there, and in the end one that stands until something comes.
+    let mut asked = Vec::new();
+    while !(asked.contains(&true) && asked.last() == Some(&false)) {
+        let request = tokio::time::timeout(runs::SOON, requests.next()).await.unwrap().unwrap();
+        let request: Value = serde_json::from_slice(&request.payload).unwrap();
+        asked.push(request["no_wait"] == true);
+    }
+    publish(&writer, row("later", 1)).await;
+    gateway.has("later", 1).await;
 }
 
 /// Publishes while something happens, and looks whether a gateway has it all.

@@ -1,15 +1,18 @@
 //! The index of runs: one row for each execution, with a column for everything that it is looked up by.
 //! The list and its statement are in `list`, that of waits in `waits`, those of jobs and of their labels in `jobs` and `labels`.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use pyoco_core::ids::{ExecutionId, NodeId, Tag, TenantId, Version};
 use pyoco_core::time::Timestamp;
 use pyoco_core::view::{RunStatus, RunSummary};
 use pyoco_ports::{
-    Durability, EndedFilter, EndedPlace, ErrorKind, Filter, IndexRow, JobFilter, JobPage, LabelFilter,
-    LabelPage, Page, Queue, RunIndex, StoreError, Wait, WaitFilter, WaitPage,
+    Durability, EndedFilter, EndedPlace, Filter, IndexRow, JobFilter, JobPage, LabelFilter, LabelPage, Page,
+    Queue, RunIndex, StoreError, Wait, WaitFilter, WaitPage,
 };
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement, params};
 
 use crate::command::Terms;
 use crate::{SqliteStore, error, jobs, labels, list, retention, waits};
@@ -31,18 +34,18 @@ pub(crate) use columns;
 #[async_trait]
 impl RunIndex for SqliteStore {
     async fn put(&self, row: IndexRow) -> Result<(), StoreError> {
-        self.put_all(vec![row]).await
+        self.put_all(Arc::new([row])).await
     }
 
-    async fn put_all(&self, rows: Vec<IndexRow>) -> Result<(), StoreError> {
-        let rows: Vec<Stored> = rows.into_iter().map(Stored::of).collect::<Result<_, _>>()?;
+    async fn put_all(&self, rows: Arc<[IndexRow]>) -> Result<(), StoreError> {
         // Derived from the log, so it can be made again.
         let terms = Terms { operation: "put a row", durability: Durability::Process, wakes: None };
         let unsettled = self.unsettled().clone();
         self.write(terms, move |connection| {
-            // Else an older row that is laid aside would replace one of these.
-            unsettled.settle(connection)?;
-            rows.iter().try_for_each(|row| row.write(connection, upsert!("runs")))
+            // With those that are laid aside already, or an older one of them would replace one of these.
+            let mut lay = connection.prepare_cached(upsert!("unsettled"))?;
+            rows.iter().try_for_each(|row| Stored::of(Cow::Borrowed(row))?.execute(&mut lay))?;
+            unsettled.settle(connection).map(|_| ())
         })
         .await
     }
@@ -216,9 +219,7 @@ macro_rules! upsert {
     ($table:literal) => {
         upsert!(
             $table,
-            "VALUES (:execution, :version, :tenant, :status, :flow, :tag, :workflow_sha256, :created_at, :updated_at, \
-             :next_timer, :wants_job, :hidden, :summary, :labelled, :waits, :started_at, :ended_at, \
-             :cancel_requested_at, :kept)"
+            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
         )
     };
     ($table:literal, $rows:expr) => {
@@ -244,8 +245,8 @@ macro_rules! upsert {
 pub(crate) use upsert;
 
 /// A row ready to be stored.
-pub(crate) struct Stored {
-    row: IndexRow,
+pub(crate) struct Stored<'a> {
+    row: Cow<'a, IndexRow>,
     status: String,
     summary: String,
     /// Its labels are something else than its tag.
@@ -254,14 +255,14 @@ pub(crate) struct Stored {
     waits: Option<String>,
 }
 
-impl Stored {
+impl<'a> Stored<'a> {
     /// When the execution changed.
     pub(crate) fn updated_at(&self) -> Timestamp {
         self.row.updated_at
     }
 
-    pub(crate) fn of(row: IndexRow) -> Result<Self, StoreError> {
-        let refused = |error| StoreError::new(ErrorKind::Internal, "put a row", error);
+    pub(crate) fn of(row: Cow<'a, IndexRow>) -> rusqlite::Result<Self> {
+        let refused = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
         let summary = serde_json::to_string(&row.summary).map_err(refused)?;
         let is_tag = |label: &String| row.summary.tag.as_ref().is_some_and(|tag| tag.as_str() == label);
         let labelled = !matches!(row.summary.tags.as_slice(), [only] if is_tag(only));
@@ -277,31 +278,35 @@ impl Stored {
 
     /// Writes the row unless a newer one is there. `sql` is an `upsert!`.
     pub(crate) fn write(&self, connection: &Connection, sql: &'static str) -> rusqlite::Result<()> {
+        self.execute(&mut *connection.prepare_cached(sql)?)
+    }
+
+    /// The same with a statement that is prepared.
+    fn execute(&self, upsert: &mut Statement<'_>) -> rusqlite::Result<()> {
         let summary = &self.row.summary;
-        connection
-            .prepare_cached(sql)?
-            .execute(named_params! {
-                ":execution": self.row.execution.as_str(),
-                ":version": self.row.version.0,
-                ":tenant": summary.tenant_id.as_ref().map(TenantId::as_str),
-                ":status": self.status,
-                ":flow": summary.flow_name,
-                ":tag": summary.tag.as_ref().map(Tag::as_str),
-                ":workflow_sha256": self.row.workflow_sha256,
-                ":created_at": self.row.created_at.as_micros(),
-                ":updated_at": self.row.updated_at.as_micros(),
-                ":next_timer": self.row.next_timer.map(Timestamp::as_micros),
-                ":wants_job": self.row.wants_job,
-                ":hidden": self.row.hidden,
-                ":summary": self.summary,
-                ":labelled": self.labelled,
-                ":waits": self.waits,
-                ":started_at": self.row.started_at.map(Timestamp::as_micros),
-                ":ended_at": self.row.ended_at.map(Timestamp::as_micros),
-                ":cancel_requested_at": self.row.cancel_requested_at.map(Timestamp::as_micros),
-                ":kept": u8::from(self.row.is_foreign) + 2 * u8::from(self.row.is_archived),
-            })
-            .map(|_| ())
+        // By number: to look for names costs as much as to bind values.
+        let values = params![
+            self.row.execution.as_str(),
+            self.row.version.0,
+            summary.tenant_id.as_ref().map(TenantId::as_str),
+            self.status,
+            summary.flow_name,
+            summary.tag.as_ref().map(Tag::as_str),
+            self.row.workflow_sha256,
+            self.row.created_at.as_micros(),
+            self.row.updated_at.as_micros(),
+            self.row.next_timer.map(Timestamp::as_micros),
+            self.row.wants_job,
+            self.row.hidden,
+            self.summary,
+            self.labelled,
+            self.waits,
+            self.row.started_at.map(Timestamp::as_micros),
+            self.row.ended_at.map(Timestamp::as_micros),
+            self.row.cancel_requested_at.map(Timestamp::as_micros),
+            u8::from(self.row.is_foreign) + 2 * u8::from(self.row.is_archived),
+        ];
+        upsert.execute(values).map(|_| ())
     }
 }
 
@@ -384,7 +389,7 @@ mod tests {
     fn changes(connection: &Connection, rows: &[IndexRow]) -> Vec<u64> {
         let mut before = connection.total_changes();
         let put = |row: &IndexRow| {
-            Stored::of(row.clone()).unwrap().write(connection, upsert!("runs")).unwrap();
+            Stored::of(Cow::Borrowed(row)).unwrap().write(connection, upsert!("runs")).unwrap();
             let after = connection.total_changes();
             after - std::mem::replace(&mut before, after)
         };

@@ -1,5 +1,7 @@
 //! The log: append with an expected version, with everything that follows from it in the same step; and reading.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use pyoco_core::ids::{ExecutionId, Version};
 use pyoco_ports::{Append, AppendError, Appended, ErrorKind, EventLog, Promise, StoreError, StoredRecord};
@@ -19,7 +21,8 @@ impl EventLog for SqliteStore {
             wakes: append.enqueue.as_ref().map(|job| job.tag.clone()),
         };
         let expected = append.expected;
-        let row = append.row.take().map(index::Stored::of).transpose()?;
+        let row = append.row.take().map(|row| index::Stored::of(Cow::Owned(row))).transpose();
+        let row = row.map_err(|error| error::store("append", error))?;
         let (lines, unsettled) = (self.lines().clone(), self.unsettled().clone());
         let work =
             move |connection: &Connection| write(connection, &lines, &unsettled, &append, row.as_ref());
@@ -77,7 +80,7 @@ fn write(
     lines: &SharedLines,
     unsettled: &Unsettled,
     append: &Append,
-    row: Option<&index::Stored>,
+    row: Option<&index::Stored<'_>>,
 ) -> rusqlite::Result<Written> {
     let actual = head(connection, &append.execution)?;
     if actual != append.expected && !pyoco_faults::is_planted("append-anywhere") {
@@ -103,8 +106,8 @@ fn write(
 }
 
 /// What is stored of a record: all of it.
-fn bytes(append: &Append) -> std::borrow::Cow<'_, [u8]> {
-    let mut bytes = std::borrow::Cow::Borrowed(append.bytes.as_slice());
+fn bytes(append: &Append) -> Cow<'_, [u8]> {
+    let mut bytes = Cow::Borrowed(append.bytes.as_slice());
     if pyoco_faults::is_planted("record-flipped")
         && let Some(place) = append.bytes.windows(4).position(|four| four == b"\"at\"")
         && let Some(digit) = bytes.to_mut().get_mut(place + 8)

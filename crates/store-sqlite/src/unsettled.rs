@@ -1,6 +1,8 @@
 //! Rows that appends have written and that are not in the index yet. A row stands in a dozen indexes and counters, and a short run has
 //! three rows in a moment; so an append only lays its row aside, in the same transaction as its record, and many are put into the index
-//! together: when so many have come, before somebody looks at the index, and when the file is opened.
+//! together: when so many have come, before somebody looks at the index, and when the file is opened. With one statement: SQLite keeps a
+//! copy of every page that a statement with triggers changes until the statement is over, so with one for each row it copies the same
+//! pages again and again.
 //!
 //! So whoever looks sees everything that was answered before, and after a crash nothing is missing: what was laid aside is in the file.
 
@@ -38,7 +40,11 @@ pub(crate) struct SettledTo(u64);
 
 impl Unsettled {
     /// Lays a row aside, and settles when there are enough.
-    pub(crate) fn lay(&self, connection: &Connection, row: &Stored) -> rusqlite::Result<Option<SettledTo>> {
+    pub(crate) fn lay(
+        &self,
+        connection: &Connection,
+        row: &Stored<'_>,
+    ) -> rusqlite::Result<Option<SettledTo>> {
         row.write(connection, upsert!("unsettled"))?;
         let laid = self.0.laid.fetch_add(1, Ordering::SeqCst) + 1;
         let is_enough = laid - self.0.tried.load(Ordering::SeqCst).min(laid) >= MOST;
@@ -134,6 +140,8 @@ fn one_by_one(connection: &Connection) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use pyoco_core::ids::{ExecutionId, Tag, Version};
     use pyoco_core::time::Timestamp;
     use pyoco_core::view::{RunStatus, RunSummary};
@@ -142,7 +150,7 @@ mod tests {
     use super::*;
     use crate::list::tests::empty;
 
-    fn row(name: &str, version: u64) -> Stored {
+    fn row(name: &str, version: u64) -> Stored<'static> {
         let tag = Tag::new("t").unwrap();
         let summary = RunSummary {
             run_id: name.to_owned(),
@@ -158,7 +166,7 @@ mod tests {
             error: None,
         };
         let at = Timestamp::from_micros(7);
-        Stored::of(IndexRow {
+        Stored::of(Cow::Owned(IndexRow {
             execution: ExecutionId::new(name).unwrap(),
             version: Version(version),
             summary,
@@ -175,7 +183,7 @@ mod tests {
             has_waited: false,
             is_archived: false,
             is_foreign: false,
-        })
+        }))
         .unwrap()
     }
 

@@ -236,8 +236,9 @@ impl RunSnapshot {
     /// The JSON form, without the task records when it would be longer than `max_bytes`. The states of the
     /// tasks are always kept.
     pub fn to_json(mut self, max_bytes: usize) -> Vec<u8> {
-        // Snapshots hold strings, numbers and lists only, so they always have a JSON form.
-        let full = serde_json::to_vec(&self).unwrap_or_default();
+        // Room for a small one, taken once. Snapshots hold strings, numbers and lists only, so they always have a JSON form.
+        let mut full = Vec::with_capacity(1024);
+        let _ = serde_json::to_writer(&mut full, &self);
         if full.len() <= max_bytes {
             return full;
         }

@@ -223,9 +223,11 @@ fn shortened(text: &str) -> String {
 
 /// An entry as a store keeps it.
 pub fn stored(entry: AuditEntry) -> pyoco_ports::AuditEntry {
+    // Room for most, taken once. Texts, numbers and instants always have a JSON form.
+    let mut body = Vec::with_capacity(512);
+    let _ = serde_json::to_writer(&mut body, &entry);
     pyoco_ports::AuditEntry {
-        // Texts, numbers and instants always have a JSON form.
-        body: serde_json::to_vec(&entry).unwrap_or_default(),
+        body,
         tenant: entry.tenant.and_then(|tenant| TenantId::new(&tenant).ok()),
         id: entry.id,
         at: entry.at,

@@ -42,8 +42,10 @@ impl AuditTrail for NatsStore {
     /// An entry that this process has written is not written again. Where it does not know, because an answer got lost, the server recognises a
     /// sheet of the last two minutes, also after it was restarted. Whoever repeats after a longer outage may leave entries twice: their ids say so.
     async fn write_audit(&self, mut entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        let mut ids = HashSet::new();
-        entries.retain(|entry| ids.insert(entry.id.clone()));
+        let mut ids = HashSet::with_capacity(entries.len());
+        let are_new: Vec<bool> = entries.iter().map(|entry| ids.insert(entry.id.as_str())).collect();
+        let mut are_new = are_new.into_iter();
+        entries.retain(|_| are_new.next() == Some(true));
         // They are sent in this order over one connection, so the server takes them in this order. Whoever is told to let others go
         // first, as a task may be, would send behind those that follow.
         tokio::task::unconstrained(async {

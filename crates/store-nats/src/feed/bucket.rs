@@ -10,12 +10,13 @@ use std::time::Duration;
 use async_nats::{Message, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use pyoco_core::time::Timestamp;
 use pyoco_ports::{ErrorKind, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::error::{self, Refusal};
@@ -25,8 +26,11 @@ use crate::post::Haste;
 use crate::{Settings, names, resources};
 
 const OPERATION: &str = "follow a bucket";
-/// So many messages are asked for at a time, and so many are handed on at most.
+/// So many messages are asked for at a time, and so many are handed on at most,
 const BATCH: usize = 512;
+/// but only so many of those that are yet to come: if they have come within a moment, the next ones are gathered for as long.
+const FEW: usize = 32;
+const MOMENT: Duration = Duration::from_millis(5);
 /// And so many bytes at least; never less than two of the largest messages.
 const BYTES: usize = 8 * 1024 * 1024;
 /// How long a request stands.
@@ -155,17 +159,18 @@ impl Bucket {
             told(sink, caught_up);
         }
         let mut delivered = 0;
-        let mut wanted = 0;
+        let mut asking = Asking::begun(self, inbox)?;
         loop {
-            if wanted == 0 {
-                self.pull(&inbox).await?;
-                wanted = BATCH;
-            }
             let chunk = tokio::select! {
                 biased;
                 chunk = next_chunk(&mut messages) => chunk?,
                 _ = line.wait_for(|line| line.lost != lost) => return Ok(()),
+                () = asking.due() => {
+                    asking.ask(Manner::Gathering)?;
+                    continue;
+                }
             };
+            asking.is_answered = true;
             let mut batch = Vec::with_capacity(chunk.len());
             let mut pending = None;
             for message in chunk {
@@ -175,7 +180,7 @@ impl Bucket {
                         let place =
                             place.ok_or_else(|| error::internal(OPERATION, "a message without a place"))?;
                         delivered += 1;
-                        wanted -= usize::from(wanted > 0);
+                        asking.left = asking.left.saturating_sub(1);
                         if place.delivered != delivered {
                             return Err(StoreError::new(
                                 ErrorKind::Unavailable,
@@ -188,9 +193,9 @@ impl Bucket {
                     }
                     // A sign of life.
                     Some(100) => {}
-                    // The request is over.
-                    Some(404 | 408) => wanted = 0,
-                    Some(409) if is_over(&message) => wanted = 0,
+                    // Nothing was there, or came.
+                    Some(404 | 408) => asking.ask(Manner::Standing)?,
+                    Some(409) if is_over(&message) => asking.left = 0,
                     Some(status) => {
                         let why = format!("{status} {}", message.description.unwrap_or_default());
                         return Err(StoreError::new(ErrorKind::Unavailable, OPERATION, why));
@@ -198,10 +203,7 @@ impl Bucket {
                 }
             }
             // The server goes on while these are taken.
-            if wanted == 0 {
-                self.pull(&inbox).await?;
-                wanted = BATCH;
-            }
+            asking.go_on()?;
             if let Some(last) = batch.last().map(|stored| stored.sequence) {
                 sink.take(batch).await?;
                 start.sequence = last;
@@ -278,14 +280,88 @@ impl Bucket {
         }
     }
 
-    async fn pull(&self, inbox: &str) -> Result<(), StoreError> {
+    /// Asks for messages: for those that come, or for those that are there.
+    fn pull(&self, inbox: &str, manner: Manner) -> Result<(), StoreError> {
         let bytes = BYTES.max(self.connection.max_payload().saturating_mul(2));
-        let body = json!({
-            "batch": BATCH, "max_bytes": bytes,
-            "expires": nanoseconds(EXPIRES), "idle_heartbeat": nanoseconds(HEARTBEAT),
-        });
+        let mut body = json!({"batch": manner.most(), "max_bytes": bytes});
+        match manner {
+            Manner::Standing => {
+                body["expires"] = json!(nanoseconds(EXPIRES));
+                body["idle_heartbeat"] = json!(nanoseconds(HEARTBEAT));
+            }
+            Manner::Gathering => body["no_wait"] = json!(true),
+        }
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer);
         self.connection.send(Haste::Now, OPERATION, &subject, Some(inbox), Bytes::from(body.to_string()))
+    }
+}
+
+/// How messages are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Each as soon as it comes.
+    Standing,
+    /// Those that are there, at once. The server has less to do for each, and so have we.
+    Gathering,
+}
+
+impl Manner {
+    /// How many one request brings at most.
+    const fn most(self) -> usize {
+        match self {
+            Self::Standing => FEW,
+            Self::Gathering => BATCH,
+        }
+    }
+}
+
+/// The request for messages that is under way. Where few come, each is heard at once; where many do, those of a moment are.
+struct Asking<'a> {
+    bucket: &'a Bucket,
+    inbox: String,
+    manner: Manner,
+    /// How many it may still bring.
+    left: usize,
+    /// When it was sent.
+    at: Instant,
+    /// Something has come since: who is not answered asks no more, and notices the silence.
+    is_answered: bool,
+}
+
+impl<'a> Asking<'a> {
+    fn begun(bucket: &'a Bucket, inbox: String) -> Result<Self, StoreError> {
+        let (manner, at) = (Manner::Standing, Instant::now());
+        let mut asking = Self { bucket, inbox, manner, left: 0, at, is_answered: false };
+        asking.ask(Manner::Standing)?;
+        Ok(asking)
+    }
+
+    fn ask(&mut self, manner: Manner) -> Result<(), StoreError> {
+        self.bucket.pull(&self.inbox, manner)?;
+        (self.manner, self.left, self.at) = (manner, manner.most(), Instant::now());
+        self.is_answered = false;
+        Ok(())
+    }
+
+    /// Asks for more when everything that was asked for has come.
+    fn go_on(&mut self) -> Result<(), StoreError> {
+        if self.left > 0 {
+            return Ok(());
+        }
+        if self.manner == Manner::Standing && self.at.elapsed() < MOMENT {
+            // Nothing is asked for until the moment is over.
+            (self.manner, self.left) = (Manner::Gathering, BATCH);
+            return Ok(());
+        }
+        self.ask(self.manner)
+    }
+
+    /// Returns when it is time to look what is there.
+    async fn due(&self) {
+        match self.manner {
+            Manner::Gathering if self.is_answered => tokio::time::sleep_until(self.at + MOMENT).await,
+            Manner::Gathering | Manner::Standing => std::future::pending().await,
+        }
     }
 }
 
@@ -301,12 +377,18 @@ async fn in_time<T>(
 
 /// Everything that has arrived, or the next thing that does.
 async fn next_chunk(messages: &mut Subscriber) -> Result<Vec<Message>, StoreError> {
-    let mut chunks = messages.by_ref().ready_chunks(BATCH);
-    match tokio::time::timeout(SILENCE, chunks.next()).await {
-        Ok(Some(chunk)) => Ok(chunk),
-        Ok(None) => Err(StoreError::plain(ErrorKind::Closed, OPERATION)),
-        Err(_) => Err(StoreError::new(ErrorKind::Timeout, OPERATION, "the server is silent")),
+    let mut chunk = match tokio::time::timeout(SILENCE, messages.next()).await {
+        Ok(Some(message)) => vec![message],
+        Ok(None) => return Err(StoreError::plain(ErrorKind::Closed, OPERATION)),
+        Err(_) => return Err(StoreError::new(ErrorKind::Timeout, OPERATION, "the server is silent")),
+    };
+    // Room is made for what there is: mostly that is little.
+    while chunk.len() < BATCH
+        && let Some(Some(message)) = messages.next().now_or_never()
+    {
+        chunk.push(message);
     }
+    Ok(chunk)
 }
 
 fn told(sink: &dyn Sink, caught_up: &watch::Sender<bool>) {

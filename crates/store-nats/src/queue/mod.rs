@@ -30,6 +30,7 @@ use self::sent::Sent;
 use crate::carried::{About, Carried};
 use crate::connection::Connection;
 use crate::error::{self, PublishError};
+use crate::message::Headers;
 use crate::place::Place;
 use crate::{NatsStore, Settings};
 
@@ -184,13 +185,13 @@ impl Queue {
         const OPERATION: &str = "enqueue";
         let Common { connection, settings, .. } = &*self.common;
         let (stream, subject, body) = (&settings.work_stream, settings.work(&job.tag), Bytes::from(job.body));
-        let headers = self.common.carried.pack(&job.execution);
-        let publish = || connection.publish(OPERATION, stream, &subject, headers.clone(), body.clone());
-        let published = match publish().await {
-            // Somebody has removed the stream: the queue is only a hint, and this is a new one.
+        let publish =
+            |headers| connection.publish(OPERATION, stream, subject.as_str(), headers, body.clone());
+        let published = match publish(self.common.carried.pack(&job.execution)).await {
+            // Somebody has removed the stream: the queue is only a hint, and this is a new one. What it does not bring is looked up.
             Err(PublishError::NoStream) => {
                 Box::pin(self.common.find_stream()).await?;
-                publish().await
+                publish(Headers::new()).await
             }
             published => published,
         };

@@ -68,9 +68,12 @@ pub(crate) async fn monotone(subject: &dyn Subject) -> Verdict {
 
 pub(crate) async fn put_all(subject: &dyn Subject) -> Verdict {
     let store = subject.fresh().await;
-    store.put_all(Vec::new()).await.unwrap();
+    store.put_all(Arc::new([])).await.unwrap();
     store.put(row("a", 3, 30)).await.unwrap();
-    store.put_all(vec![row("c", 1, 10), row("a", 2, 99), row("b", 1, 20), row("b", 2, 40)]).await.unwrap();
+    store
+        .put_all(Arc::new([row("c", 1, 10), row("a", 2, 99), row("b", 1, 20), row("b", 2, 40)]))
+        .await
+        .unwrap();
     let page = store.list(&Filter::default(), 9).await.unwrap();
     let found: Vec<(&str, u64)> =
         page.rows.iter().map(|row| (row.execution.as_str(), row.version.0)).collect();

@@ -91,8 +91,7 @@ pub(super) fn plan(bytes: &[u8]) -> bool {
 }
 
 pub(super) fn jobs() -> Vec<Vec<u8>> {
-    let bodies = executions().into_iter().map(|execution| job_body(execution.state(), execution.now()));
-    bodies.map(|body| serde_json::to_vec(&body).unwrap()).collect()
+    executions().into_iter().map(|execution| job_body(execution.state(), execution.now())).collect()
 }
 
 pub(super) fn job_message(bytes: &[u8]) -> bool {
