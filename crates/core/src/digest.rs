@@ -4,13 +4,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 fingerprint, written in hexadecimal.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -67,7 +67,13 @@ fn text(hasher: &mut Sha256, kind: u8, text: &str) {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from(*self))
+        f.write_str(Digits::of(self).as_str())
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(Digits::of(self).as_str())
     }
 }
 
@@ -78,10 +84,27 @@ impl fmt::Debug for Digest {
 }
 
 impl From<Digest> for String {
-    /// Digit by digit: every record is written with digests, and a formatter would be asked for each byte.
     fn from(digest: Digest) -> Self {
-        let digits = digest.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        digits.map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')).collect()
+        Digits::of(&digest).as_str().to_owned()
+    }
+}
+
+/// A digest as text. Every record is written with some: neither a formatter nor the heap has to do with it.
+struct Digits([u8; 64]);
+
+impl Digits {
+    fn of(digest: &Digest) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(digest.0) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        Self(text)
+    }
+
+    fn as_str(&self) -> &str {
+        // Digits are text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 

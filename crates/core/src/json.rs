@@ -5,9 +5,11 @@
 //! the contracts (inputs, outputs, prompts). What a value means is decided elsewhere.
 
 use std::fmt;
+use std::io::{self, Write};
 
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Map, Value};
 
 /// How much of a document is looked at before it is refused.
@@ -138,10 +140,10 @@ pub struct Weight {
 impl Weight {
     /// Weighs anything that has a JSON form, without keeping that form.
     pub fn of<T: Serialize>(value: &T) -> Self {
-        let mut scale = Scale::default();
-        // Writing to the scale cannot fail, and what we weigh has a JSON form.
-        let _ = serde_json::to_writer(&mut scale, value);
-        scale.weight
+        let (mut bytes, mut levels) = (Counter(0), Levels::default());
+        // Counting cannot fail, and what we weigh has a JSON form.
+        let _ = value.serialize(&mut Serializer::with_formatter(&mut bytes, &mut levels));
+        Self { bytes: bytes.0, depth: levels.deepest }
     }
 
     /// Whether it may stand in a record.
@@ -151,35 +153,52 @@ impl Weight {
 }
 
 /// Counts what is written to it.
-#[derive(Default)]
-struct Scale {
-    weight: Weight,
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-}
+struct Counter(usize);
 
-impl std::io::Write for Scale {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.weight.bytes += bytes.len();
-        for byte in bytes {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' if self.in_string => self.escaped = true,
-                b'"' => self.in_string = !self.in_string,
-                b'{' | b'[' if !self.in_string => {
-                    self.depth += 1;
-                    self.weight.depth = self.weight.depth.max(self.depth);
-                }
-                b'}' | b']' if !self.in_string => self.depth -= 1,
-                _ => {}
-            }
-        }
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Writes JSON as it is written everywhere, and notes how deep it is nested.
+#[derive(Default)]
+struct Levels {
+    now: usize,
+    deepest: usize,
+}
+
+impl Levels {
+    fn enter(&mut self) {
+        self.now += 1;
+        self.deepest = self.deepest.max(self.now);
+    }
+}
+
+impl Formatter for &mut Levels {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter();
+        CompactFormatter.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.now -= 1;
+        CompactFormatter.end_array(writer)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter();
+        CompactFormatter.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.now -= 1;
+        CompactFormatter.end_object(writer)
     }
 }
 

@@ -115,13 +115,14 @@ impl Engine {
             command.plan.clone_from(&graph.plan);
             command.workflow.clone_from(&graph.workflow);
         }
-        let asked = async {
+        // On the heap: half a dozen futures hold this one, and each is moved when it begins.
+        let asked = Box::pin(async {
             if may_be_repeated {
                 self.create_unless_removed(&execution, &request).await
             } else {
                 self.create_unknown(&execution, &request).await.map(Some)
             }
-        };
+        });
         let answered = match self.in_time(over, asked).await {
             Some(answered) => answered,
             None => {

@@ -17,12 +17,14 @@ use crate::error::Refusal;
 
 /// Does something to its end, also when the caller hangs up meanwhile: a command that was begun is finished, and those who
 /// watch hear of it. As long as the caller waits it is done in its own task; nobody is woken for it.
-pub(crate) async fn to_its_end<T: Send + 'static>(
+pub(crate) fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Refusal> {
+) -> impl Future<Output = Result<T, Refusal>> {
+    // Onto the heap before anybody waits: whoever moves what waits for it moves a pointer.
+    let work = Unhurried { work: Some(Box::pin(work)) };
     // Only when the process is about to end is there nothing left of it.
     let stopping = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping").for_now();
-    Unhurried { work: Some(Box::pin(work)) }.await.ok_or_else(stopping)
+    async move { work.await.ok_or_else(stopping) }
 }
 
 /// Work that goes on by itself when nobody waits for it any more.

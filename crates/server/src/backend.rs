@@ -90,6 +90,9 @@ impl Backend {
                 tracing::warn!(reason = %error, "the first sweep was not finished");
             }
             backend.tasks.spawn(backend.clone().keep_sweeping());
+            if backend.storage.is_shared() {
+                backend.tasks.spawn(backend.clone().keep_finishing());
+            }
             let keeper = Keeper::new(backend.engine.clone(), backend.config.clone());
             backend.tasks.spawn(keeper.run(backend.stopping.clone()));
         }
@@ -243,7 +246,6 @@ impl Backend {
         self.engine.sweep(&tags, SWEEP_MOST).await?;
         if compare {
             self.engine.succeed_the_gone(SWEEP_MOST).await?;
-            self.engine.finish_the_begun().await?;
         }
         Ok(())
     }
@@ -261,18 +263,31 @@ impl Backend {
                 compared = tokio::time::Instant::now();
             }
             if let Err(error) = self.sweep(compare).await {
-                let said = Notice::StoreUnavailable;
-                let (err_id, msg_id) = (said.err_id(), said.msg_id());
-                tracing::error!(
-                    err_id,
-                    msg_id,
-                    error = &error as &(dyn std::error::Error + 'static),
-                    "{}",
-                    said.text()
-                );
+                unswept(&error);
             }
         }
     }
+
+    /// Makes whole what others have begun and were lost with. Beside the sweeps: it takes its time, and timers do not wait for it.
+    async fn keep_finishing(self) {
+        let finish = async {
+            loop {
+                tokio::time::sleep(self.config.sweep_every).await;
+                if let Err(error) = self.engine.finish_the_begun().await {
+                    unswept(&error);
+                }
+            }
+        };
+        // What it leaves half-way is found again by whoever looks next.
+        self.stopping.run_until_cancelled(finish).await;
+    }
+}
+
+/// Says that the store kept a sweep from its end.
+fn unswept(error: &EngineError) {
+    let said = Notice::StoreUnavailable;
+    let (err_id, msg_id) = (said.err_id(), said.msg_id());
+    tracing::error!(err_id, msg_id, error = error as &(dyn std::error::Error + 'static), "{}", said.text());
 }
 
 /// The use cases on a store, as a configuration wants them.

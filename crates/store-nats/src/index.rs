@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,6 +27,7 @@ use crate::gathered::Gathered;
 use crate::message::{Headers, Stored};
 use crate::recent::Recent;
 use crate::snapshot::{self, Snapshot};
+use crate::stretch::Stretch;
 use crate::{NatsStore, Settings, names, resources};
 
 const OPERATION: &str = "publish a row";
@@ -61,6 +62,8 @@ struct Inner {
     turns: Vec<Mutex<()>>,
     turn_of: RandomState,
     is_followed: AtomicBool,
+    /// What this store has written lately, by number.
+    mine: StdMutex<Stretch>,
 }
 
 /// The number of a snapshot in its bucket.
@@ -156,6 +159,7 @@ impl LocalIndex {
             turns: (0..TURNS).map(|_| Mutex::default()).collect(),
             turn_of: RandomState::new(),
             is_followed: AtomicBool::new(false),
+            mine: StdMutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -167,7 +171,9 @@ impl LocalIndex {
 
     /// The bucket is another one than before.
     pub(crate) fn forget_bucket(&self) {
+        let mut mine = self.stretch();
         self.inner.bucket.fetch_add(1, Ordering::Relaxed);
+        *mine = Stretch::default();
     }
 
     /// The log has taken in a foreign snapshot, or has a reason not to: it need not stay.
@@ -189,6 +195,26 @@ impl LocalIndex {
             let known = Known { bucket: self.bucket(), revision, version: Version(1), author: Author::Us };
             self.inner.known.put(execution.clone(), known);
         }
+    }
+
+    /// Notes what this store has written into the bucket that there was when it began to write.
+    fn has_written(&self, bucket: u64, revision: Revision) {
+        if self.inner.is_followed.load(Ordering::Relaxed) {
+            let mut mine = self.stretch();
+            if bucket == self.bucket() {
+                mine.add(revision);
+            }
+        }
+    }
+
+    fn stretch(&self) -> StdMutexGuard<'_, Stretch> {
+        // Nothing in it can be left half done.
+        self.inner.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to which message of the bucket everything behind one was written by this store.
+    pub(crate) fn written_here(&self, behind: Revision) -> Revision {
+        self.stretch().behind(behind)
     }
 
     /// Whether this store has written it: then nobody need read it. What it is just writing may be heard before the server has answered;
@@ -357,11 +383,13 @@ impl LocalIndex {
             };
             let Inner { connection, settings, stream, .. } = &*self.inner;
             let (subject, headers) = (settings.run(&row.execution), Headers::new().after(after));
+            let bucket = self.bucket();
             match connection.publish(OPERATION, stream, subject, headers, text.clone()).await {
                 Ok(stored) => {
                     let (revision, version) = (stored.sequence, row.version);
                     let known = Known { bucket: self.bucket(), revision, version, author: Author::Me };
                     self.inner.known.put(row.execution.clone(), known);
+                    self.has_written(bucket, revision);
                     return Ok(());
                 }
                 Err(PublishError::WrongLastSequence) => Box::pin(self.learn(&row.execution)).await?,

@@ -13,7 +13,8 @@
 //!   over the system account, `rights` says which subjects
 //!   each program needs
 //! - `place` is what a delivered message says about where it stood
-//! - `recent` is a bounded memory of what the server said; forgetting is always safe
+//! - `recent` is a bounded memory of what the server said; forgetting is always safe. `stretch` is what this process has written into a stream
+//!   without anybody in between
 //!
 //! Whatever is decided is decided by the stream's leader: a message is stored only behind the message it was decided on.
 
@@ -47,6 +48,7 @@ mod settings;
 pub mod snapshot;
 mod store;
 mod stream;
+mod stretch;
 mod task_logs;
 mod unshown;
 mod wheels;

@@ -15,6 +15,14 @@ use serde::Deserialize;
 /// all headers for each of its names, from one such letter to the next, and so it is through with a long value at once.
 const NOT_AS_IT_IS: &AsciiSet = &CONTROLS.add(b'%').add(b'N');
 
+/// So many bytes of a long value are looked at together.
+const PIECE: usize = 32;
+
+/// Whether a byte stands in a long value as it is.
+const fn is_as_it_is(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') & (byte != b'%') & (byte != b'N')
+}
+
 /// The header with which a stream stores a message only behind another one.
 const AFTER: &str = "Nats-Expected-Last-Subject-Sequence";
 
@@ -32,7 +40,7 @@ impl Headers {
     /// With a number.
     #[must_use]
     pub(crate) fn number(mut self, name: &'static str, number: u64) -> Self {
-        self.0.insert(name, HeaderValue::from(number));
+        self.0.insert(HeaderName::from_static(name), HeaderValue::from(number));
         self
     }
 
@@ -57,9 +65,16 @@ impl Headers {
     /// With many bytes, most of which can be read as they are.
     #[must_use]
     pub(crate) fn long(self, name: &'static str, bytes: &[u8]) -> Self {
-        let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
-        text.extend(percent_encode(bytes, NOT_AS_IT_IS));
-        self.checked(name, &text)
+        let mut text = Vec::with_capacity(bytes.len() + bytes.len() / 8);
+        for piece in bytes.chunks(PIECE) {
+            // Most pieces are as they should be, which many bytes are asked at a time.
+            if piece.iter().fold(true, |all, byte| all & is_as_it_is(*byte)) {
+                text.extend_from_slice(piece);
+            } else {
+                percent_encode(piece, NOT_AS_IT_IS).for_each(|part| text.extend_from_slice(part.as_bytes()));
+            }
+        }
+        self.checked(name, &String::from_utf8(text).unwrap_or_default())
     }
 
     /// The stream that must take it, whose name was checked when the store was opened.
@@ -88,15 +103,14 @@ impl Headers {
     /// A value that cannot hold a line break; one that does is left out rather than sent.
     fn checked(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
-            self.0.insert(name, value);
+            self.0.insert(HeaderName::from_static(name), value);
         }
         self
     }
 
     /// A value as it stands.
     pub(crate) fn get(&self, name: &'static str) -> Option<&str> {
-        // The library panics at a name that cannot be one.
-        self.0.get(HeaderName::from_str(name).ok()?).map(HeaderValue::as_str)
+        self.0.get(HeaderName::from_static(name)).map(HeaderValue::as_str)
     }
 
     /// A number.

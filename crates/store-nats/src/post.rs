@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::Line;
@@ -64,6 +65,8 @@ struct Waiting {
     sender: oneshot::Sender<Answer>,
     /// How often the line had been lost when it was asked.
     lost: u64,
+    /// Nobody waits any longer than this.
+    until: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -142,18 +145,15 @@ impl Post {
             let lost = self.line.borrow().lost;
             number = desk.next;
             desk.next += 1;
-            desk.waiting.insert(number, Waiting { sender, lost });
+            desk.waiting.insert(number, Waiting { sender, lost, until: Instant::now() + self.patience });
             Outgoing { subject, reply: None, number: Some(number), headers, payload }
         });
         if !is_open {
             return Err(Unanswered::Closed);
         }
         let _asked = Asked { desk: &self.desk, number };
-        match tokio::time::timeout(self.patience, answer).await {
-            // Nobody is left to answer.
-            Ok(answer) => answer.unwrap_or(Err(Unanswered::Lost)),
-            Err(_) => Err(Unanswered::Late),
-        }
+        // Nobody is left to answer.
+        answer.await.unwrap_or(Err(Unanswered::Lost))
     }
 
     /// Sends and forgets. Says whether there is still somebody to send it.
@@ -295,10 +295,16 @@ impl Reading {
             closing.cancelled().await;
             tokio::time::sleep(patience).await;
         };
-        tokio::pin!(over);
+        // One clock for all who wait: they wait equally long, so the first one to ask is the first to be told.
+        let late = tokio::time::sleep(patience);
+        tokio::pin!(over, late);
         loop {
             tokio::select! {
                 biased;
+                () = &mut late => {
+                    let next = self.give_up_late();
+                    late.as_mut().reset(next);
+                }
                 answer = answers.next() => match answer {
                     Some(answer) => self.hand_out(answer),
                     None => break,
@@ -307,7 +313,10 @@ impl Reading {
                 () = &mut over => break,
             }
         }
-        open(&self.desk).waiting.clear();
+        // Nobody would hear an answer any more.
+        let mut desk = open(&self.desk);
+        desk.is_closed = true;
+        desk.waiting.clear();
     }
 
     fn hand_out(&self, answer: Message) {
@@ -317,6 +326,19 @@ impl Reading {
         if let Some(waiting) = waiting {
             let _ = waiting.sender.send(Ok(answer));
         }
+    }
+
+    /// Tells those who have waited for long enough; says when somebody may next have done so.
+    fn give_up_late(&self) -> Instant {
+        let now = Instant::now();
+        let mut desk = open(&self.desk);
+        while let Some(first) = desk.waiting.first_entry() {
+            if first.get().until > now {
+                return first.get().until;
+            }
+            let _ = first.remove().sender.send(Err(Unanswered::Late));
+        }
+        now + self.patience
     }
 
     /// What was asked over a line that is lost is not answered over another.

@@ -1,8 +1,9 @@
 //! A memory of bounded size that forgets what was not used lately.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use foldhash::{HashMap, HashMapExt as _};
 
 /// What was used lately, by key. Forgetting is always safe: whoever misses something asks the server.
 #[derive(Debug)]

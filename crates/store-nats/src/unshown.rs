@@ -1,6 +1,6 @@
 //! Finds executions that have a log and that nobody sees: whoever began one was lost between its first record and its snapshot.
 //!
-//! New records are looked through once, a bounded number at a time, without a consumer. How far that went stands in NATS, so that
+//! New records are looked through once, a few at a time and beside everything else, without a consumer. How far that went stands in NATS, so that
 //! whoever looks next goes on there; two who look at the same records find the same, which is harmless. What becomes of an
 //! execution that was found is the engine's business.
 
@@ -29,11 +29,12 @@ const CALM: Duration = Duration::from_secs(10);
 /// Where nobody has looked before, what is older is not looked at: it was begun when nobody looked for such executions, and there may
 /// be years of it.
 const OLDEST: Millis = Millis(24 * 60 * 60 * 1_000);
-/// So many records one look goes through at most, and so long it takes: timers wait for it. What is left is for the next one.
-const MOST: usize = 20_000;
-const LONGEST: Duration = Duration::from_secs(1);
-/// How many records are asked for at once.
-const PAGE: usize = 1_000;
+/// So long one look takes at most: what it found waits for it. What is left is for the next one.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How many records are asked for at once. Few, because requests wait while they are read,
+const PAGE: usize = 500;
+/// and so many times as long as that took they go first: there may be thousands of new records a second, and hardly ever one to be found.
+const REST: u32 = 9;
 
 /// The stream that this process has looked through, and how far anybody has, as far as it knows.
 #[derive(Debug, Default)]
@@ -102,9 +103,9 @@ impl NatsStore {
         found: &mut Vec<ExecutionId>,
     ) -> Result<u64, StoreError> {
         let over = Instant::now() + LONGEST;
-        let (mut until, mut seen) = (begin, 0);
-        while until < info.state.last_seq && seen < MOST && Instant::now() < over {
-            let (from, most) = (until.saturating_add(1), Most::messages(PAGE));
+        let mut until = begin;
+        while until < info.state.last_seq {
+            let (since, from, most) = (Instant::now(), until.saturating_add(1), Most::messages(PAGE));
             let is_direct = self.resources.is_events_direct;
             let page =
                 self.connection.page(LOOK, names::EVENTS, names::ALL_EVENTS, from, most, is_direct).await?;
@@ -117,11 +118,12 @@ impl NatsStore {
             let first = old.iter().filter(|message| log::is_first(message));
             let begun = first.filter_map(|message| names::of_events(&message.subject)).collect();
             found.extend(self.index.unshown(LOOK, begun).await?);
-            seen += old.len();
             until = old.last().map_or(until, |message| message.sequence);
-            if old.len() < page.len() {
+            let rest = since.elapsed() * REST;
+            if old.len() < page.len() || Instant::now() + rest >= over {
                 break;
             }
+            tokio::time::sleep(rest).await;
         }
         Ok(until)
     }

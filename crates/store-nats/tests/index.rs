@@ -114,6 +114,37 @@ async fn what_comes_in_floods_is_fetched_many_at_a_time_and_afterwards_each_as_i
     gateway.has("later", 1).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_that_this_process_alone_writes_is_not_fetched_and_others_are_heard_in_its_midst() {
+    let server = server();
+    let gateway = Gateway::start_and_catch_up(&server.url()).await;
+    let writer = open(&server).await;
+    let other = Other::connect(&server).await;
+    let mut removed = other.0.subscribe("$JS.API.CONSUMER.DELETE.KV_pyoco_runs.>").await.unwrap();
+    other.0.flush().await.unwrap();
+    let flood = async {
+        for number in 0_u64.. {
+            publish_many(&gateway.store, (0..1_000).map(|run| format!("r{number}-{run}"))).await;
+        }
+    };
+    let others = async {
+        for number in 0..5 {
+            // Nobody needs the consumer, so it goes.
+            tokio::time::timeout(runs::SOON, removed.next()).await.expect("it goes soon").unwrap();
+            let name = format!("other-{number}");
+            publish(&writer, row(&name, 1)).await;
+            gateway.has(&name, 1).await;
+        }
+    };
+    tokio::select! {
+        () = flood => {}
+        () = others => {}
+    }
+    publish(&writer, row("later", 1)).await;
+    gateway.has("later", 1).await;
+    until("one consumer", || consumers(&server, "pyoco_runs").len() == 1).await;
+}
+
 /// Publishes while something happens, and looks whether a gateway has it all.
 async fn nothing_is_missed(
     server: &mut NatsServer,

@@ -33,6 +33,13 @@ const FEW: usize = 32;
 const MOMENT: Duration = Duration::from_millis(5);
 /// And so many bytes at least; never less than two of the largest messages.
 const BYTES: usize = 8 * 1024 * 1024;
+/// As long as this process alone writes so many within so long, it asks for none of them: it has written them. That begins when it has gone
+/// on for a while, because a consumer that goes and comes is work for all servers of a cluster.
+const MANY: u64 = 32;
+const WITHIN: Duration = Duration::from_millis(10);
+const LASTING: Duration = Duration::from_millis(500);
+/// After so long it is another flood.
+const EBB: Duration = Duration::from_millis(100);
 /// How long a request stands.
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How often the server says that it is still there.
@@ -60,8 +67,39 @@ pub(super) trait Sink: Send + Sync {
     /// Takes messages, in their order. After an error they come again.
     async fn take(&self, messages: Vec<Stored>) -> Result<(), StoreError>;
 
+    /// Up to which message this process has written everything behind one, so that nobody need take it.
+    fn written_here(&self, behind: u64) -> u64 {
+        behind
+    }
+
     /// Everything that stood in the bucket has been taken; told again now and then.
     fn caught_up(&self) {}
+}
+
+/// Why a session has ended.
+enum Ended {
+    /// The line was lost.
+    Lost,
+    /// This process alone writes a flood.
+    Alone,
+}
+
+/// A flood that this process alone writes: when it began, and when it was seen last.
+#[derive(Default)]
+struct Flood(Option<(Instant, Instant)>);
+
+impl Flood {
+    /// Looks what stands behind a message. Says whether this process alone has written floods for a while.
+    fn is_ours(&mut self, sink: &dyn Sink, behind: u64) -> bool {
+        if sink.written_here(behind) < behind.saturating_add(MANY) {
+            return false;
+        }
+        let now = Instant::now();
+        let begun =
+            self.0.filter(|(_, seen)| now.duration_since(*seen) < EBB).map_or(now, |(begun, _)| begun);
+        self.0 = Some((begun, now));
+        now.duration_since(begun) >= LASTING
+    }
 }
 
 /// A bucket and the consumer on it.
@@ -125,12 +163,19 @@ impl Bucket {
             let is_short = before.is_some() && in_vain < HURRIED;
             let ended = self.session(sink, caught_up, &mut position, is_short.then_some(HURRY)).await;
             in_vain = if position == before { in_vain + 1 } else { 0 };
-            if let Err(error) = ended {
-                // That the line was lost is told by the connection; what goes away by itself is not worth a word.
-                if self.connection.is_connected() && in_vain % WORTH_A_WORD == WORTH_A_WORD - 1 {
-                    tracing::warn!(stream = self.stream, %error, "the bucket cannot be followed; trying again");
-                } else {
-                    tracing::debug!(stream = self.stream, %error, "the bucket is followed anew");
+            match ended {
+                Ok(Ended::Alone) => {
+                    self.skip(sink, &mut position).await;
+                    continue;
+                }
+                Ok(Ended::Lost) => {}
+                Err(error) => {
+                    // That the line was lost is told by the connection; what goes away by itself is not worth a word.
+                    if self.connection.is_connected() && in_vain % WORTH_A_WORD == WORTH_A_WORD - 1 {
+                        tracing::warn!(stream = self.stream, %error, "the bucket cannot be followed; trying again");
+                    } else {
+                        tracing::debug!(stream = self.stream, %error, "the bucket is followed anew");
+                    }
                 }
             }
             tokio::select! {
@@ -141,14 +186,35 @@ impl Bucket {
         }
     }
 
-    /// Makes the consumer and takes what it delivers, until something is in doubt.
+    /// Goes past what this process writes, without a consumer, until that is no flood any more or somebody else has written. The next
+    /// session begins behind it.
+    async fn skip(&self, sink: &dyn Sink, position: &mut Option<Position>) {
+        let mut line = self.connection.line();
+        let lost = line.borrow_and_update().lost;
+        // If it stays, the next session removes it.
+        let _ = in_time(Some(HURRY), self.remove()).await;
+        while let Some(place) = position {
+            let until = sink.written_here(place.sequence);
+            let is_flood = until >= place.sequence.saturating_add(MANY);
+            place.sequence = until;
+            if !is_flood {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(WITHIN) => {}
+                _ = line.wait_for(|line| line.lost != lost) => return,
+            }
+        }
+    }
+
+    /// Makes the consumer and takes what it delivers, until something is in doubt or there is nothing to hear.
     async fn session(
         &self,
         sink: &dyn Sink,
         caught_up: &watch::Sender<bool>,
         position: &mut Option<Position>,
         hurry: Option<Duration>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Ended, StoreError> {
         let mut line = self.connection.line();
         let lost = line.borrow_and_update().lost;
         in_time(hurry, self.remove()).await?;
@@ -159,13 +225,17 @@ impl Bucket {
             told(sink, caught_up);
         }
         let mut delivered = 0;
+        let mut flood = Flood::default();
         let mut asking = Asking::begun(self, inbox)?;
         loop {
             let chunk = tokio::select! {
                 biased;
                 chunk = next_chunk(&mut messages) => chunk?,
-                _ = line.wait_for(|line| line.lost != lost) => return Ok(()),
+                _ = line.wait_for(|line| line.lost != lost) => return Ok(Ended::Lost),
                 () = asking.due() => {
+                    if flood.is_ours(sink, start.sequence) {
+                        return Ok(Ended::Alone);
+                    }
                     asking.ask(Manner::Gathering)?;
                     continue;
                 }
@@ -208,6 +278,9 @@ impl Bucket {
                 sink.take(batch).await?;
                 start.sequence = last;
                 *position = Some(start);
+                if asking.manner == Manner::Gathering && flood.is_ours(sink, last) {
+                    return Ok(Ended::Alone);
+                }
             }
             if pending == Some(0) {
                 told(sink, caught_up);

@@ -108,6 +108,10 @@ impl Sink for Runs {
         self.index.forget_bucket();
     }
 
+    fn written_here(&self, behind: u64) -> u64 {
+        self.index.written_here(behind)
+    }
+
     async fn take(&self, messages: Vec<Stored>) -> Result<(), StoreError> {
         // The last one of a run says it all.
         let mut last: HashMap<ExecutionId, Found> = HashMap::new();
