@@ -33,13 +33,15 @@ const FEW: usize = 32;
 const MOMENT: Duration = Duration::from_millis(5);
 /// And so many bytes at least; never less than two of the largest messages.
 const BYTES: usize = 8 * 1024 * 1024;
-/// As long as this process alone writes so many within so long, it asks for none of them: it has written them. That begins when it has gone
-/// on for a while, because a consumer that goes and comes is work for all servers of a cluster.
+/// If so many messages that come are this process's own, again and again for so long, it asks for none of them: it has written them. Not
+/// sooner, because a consumer that goes and comes is work for all servers of a cluster.
 const MANY: u64 = 32;
-const WITHIN: Duration = Duration::from_millis(10);
 const LASTING: Duration = Duration::from_millis(500);
 /// After so long it is another flood.
 const EBB: Duration = Duration::from_millis(100);
+/// Without a consumer it looks so often how far it has come, and stops when it got nowhere so many times in a row.
+const LOOK: Duration = Duration::from_millis(10);
+const STILL: u32 = 2;
 /// How long a request stands.
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How often the server says that it is still there.
@@ -186,22 +188,22 @@ impl Bucket {
         }
     }
 
-    /// Goes past what this process writes, without a consumer, until that is no flood any more or somebody else has written. The next
-    /// session begins behind it.
+    /// Goes past what this process writes, without a consumer, until it writes nothing any more or somebody else has written. The next session
+    /// begins behind it.
     async fn skip(&self, sink: &dyn Sink, position: &mut Option<Position>) {
         let mut line = self.connection.line();
         let lost = line.borrow_and_update().lost;
         // If it stays, the next session removes it.
         let _ = in_time(Some(HURRY), self.remove()).await;
-        while let Some(place) = position {
+        let mut still = 0;
+        while let Some(place) = position
+            && still < STILL
+        {
             let until = sink.written_here(place.sequence);
-            let is_flood = until >= place.sequence.saturating_add(MANY);
+            still = if until > place.sequence { 0 } else { still + 1 };
             place.sequence = until;
-            if !is_flood {
-                return;
-            }
             tokio::select! {
-                () = tokio::time::sleep(WITHIN) => {}
+                () = tokio::time::sleep(LOOK) => {}
                 _ = line.wait_for(|line| line.lost != lost) => return,
             }
         }
