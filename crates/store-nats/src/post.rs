@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::Line;
 
 /// So many are sent without waiting for more: the server is to work while the rest is made ready.
-const ENOUGH: usize = 6;
+const ENOUGH: usize = 8;
 /// What is in no hurry goes with what is, and waits no longer than this for it.
 const LATER: Duration = Duration::from_millis(5);
 
