@@ -74,6 +74,7 @@ impl Headers {
                 percent_encode(piece, NOT_AS_IT_IS).for_each(|part| text.extend_from_slice(part.as_bytes()));
             }
         }
+        // What is not ASCII was encoded, so it is a text.
         self.checked(name, &String::from_utf8(text).unwrap_or_default())
     }
 

@@ -23,7 +23,8 @@ impl Stretch {
     /// Adds a number.
     pub(crate) fn add(&mut self, number: u64) {
         if number <= self.end || self.ahead.len() == MOST {
-            // Another stream of the same name counts from 1 again; and what nobody asks for is not kept for ever.
+            // Another stream of the same name counts from 1 again, or the message was heard before the answer was; then the next question puts
+            // it right. And what nobody asks for is not kept for ever.
             *self = Self { begin: number.saturating_sub(1), end: number, ahead: BTreeSet::new() };
         } else {
             self.ahead.insert(number);
